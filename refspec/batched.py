@@ -1,0 +1,215 @@
+"""The vectorised twin of the clear code: the same decisions for many chains at once.
+
+It is fast and not for reading first. On equal uniforms it gives the same tokens as ``refspec.speculative``,
+token for token: it looks up rows that the clear code computed, and every decision is made of the same
+operations on contiguous float64 arrays (a left-to-right ``cumsum``, a comparison without division).
+"""
+
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from refspec.distribution import Rows, as_numbers, is_exact, sum_tolerance
+from refspec.table import Table
+
+Ints = NDArray[np.intp]
+Floats = NDArray[np.float64]
+NOTHING = -1  # pads drafted tokens and emitted tokens
+
+
+def index(weights: Floats, u: Floats) -> Ints:  # [B, V], [B] -> [B]
+    """Return for each row the index that its uniform selects; as ``refspec.chance.Number.index``."""
+    return index_at(np.cumsum(weights, axis=-1), u)
+
+
+def index_at(edges: Floats, u: Floats) -> Ints:  # [B, V], [B] -> [B]
+    """Return the indices that the uniforms select, from cumulative weights."""
+    totals = edges[:, -1:]
+    return np.asarray(np.argmax((edges > u[:, None] * totals) | (edges == totals), axis=-1), dtype=np.intp)
+
+
+def verify_draft(
+    *, target_rows: ArrayLike, draft_rows: ArrayLike, draft_tokens: ArrayLike, accept_u: ArrayLike, final_u: ArrayLike
+) -> Ints:
+    """Verify B drafts at once; as ``refspec.speculative.verify_draft`` on each.
+
+    Parameters
+    ----------
+    target_rows : [B, K+1, V]   draft_rows : [B, K, V]
+    draft_tokens : [B, K]  a ragged batch pads the end of a draft with -1; a padded row of either model is not
+        read, and the bonus row of a draft of k tokens is ``target_rows[b, k]``
+    accept_u : [B, K]   final_u : [B]  uniforms in [0, 1)
+
+    Returns
+    -------
+    [B, K+1]  the emitted tokens, -1 after the last
+
+    Raises
+    ------
+    ValueError  as the clear code, and names the batch entry
+    """
+    return apply_rule(*_checked(target_rows, draft_rows, draft_tokens, accept_u, final_u))
+
+
+def apply_rule(target_rows: Floats, draft_rows: Floats, draft_tokens: Ints, accept_u: Floats, final_u: Floats) -> Ints:
+    """The rule of ``verify_draft`` itself, on arrays that are known to be sound."""
+    chains, lookahead = draft_tokens.shape
+    chain = np.arange(chains)
+    tokens = np.maximum(draft_tokens, 0)[:, :, None]
+    target_mass = np.take_along_axis(target_rows[:, :lookahead], tokens, axis=2)[:, :, 0]  # [B, K]
+    draft_mass = np.take_along_axis(draft_rows, tokens, axis=2)[:, :, 0]
+    accepted = (target_mass >= draft_mass) | (accept_u * draft_mass < target_mass)
+    accepted &= draft_tokens != NOTHING
+    kept = np.cumprod(accepted, axis=1).sum(axis=1)  # [B] accepted prefix
+    rejected = kept < (draft_tokens != NOTHING).sum(axis=1)
+    weights = target_rows[chain, kept]  # [B, V] the bonus row, unless a draft was rejected
+    left = np.maximum(weights[rejected] - draft_rows[chain[rejected], kept[rejected]], 0)
+    has_mass = left.any(axis=1)
+    weights[np.flatnonzero(rejected)[has_mass]] = left[has_mass]
+    emitted = np.full((chains, lookahead + 1), NOTHING, dtype=np.intp)
+    before = np.arange(lookahead) < kept[:, None]
+    emitted[:, :-1][before] = draft_tokens[before]
+    emitted[chain, kept] = index(weights, final_u)
+    return emitted
+
+
+def _checked(
+    target_rows: ArrayLike, draft_rows: ArrayLike, draft_tokens: ArrayLike, accept_u: ArrayLike, final_u: ArrayLike
+) -> tuple[Floats, Floats, Ints, Floats, Floats]:
+    targets, target_tolerance = _floats(target_rows, "target")
+    drafts, draft_tolerance = _floats(draft_rows, "draft")
+    tokens = np.asarray(draft_tokens)
+    if tokens.ndim != 2 or tokens.dtype.kind not in "iu":
+        raise ValueError(f"draft_tokens: {tokens.dtype} {tokens.shape}; expected integers [B, K]")
+    chains, lookahead = tokens.shape
+    vocabulary = targets.shape[2]
+    coins, finals = np.asarray(accept_u, dtype=np.float64), np.asarray(final_u, dtype=np.float64)
+    for name, array, shape in [
+        ("target", targets, (chains, lookahead + 1, vocabulary)),
+        ("draft", drafts, (chains, lookahead, vocabulary)),
+        ("accept_u", coins, (chains, lookahead)),
+        ("final_u", finals, (chains,)),
+    ]:
+        if array.shape != shape:
+            raise ValueError(f"{name}: shape {array.shape}; expected {shape} (are the roles swapped?)")
+    drafted = tokens != NOTHING
+    _refuse_first(drafted[:, 1:] & ~drafted[:, :-1], "draft_tokens", tokens[:, 1:], "padding at the end only")
+    _refuse_first(drafted & ~((tokens >= 0) & (tokens < vocabulary)), "draft_tokens", tokens, f"0 to {vocabulary - 1}")
+    for name, uniforms in [("accept_u", coins), ("final_u", finals)]:
+        _refuse_first(~((uniforms >= 0) & (uniforms < 1)), name, uniforms, "0 <= u < 1")
+    scored = np.arange(lookahead + 1) <= drafted.sum(axis=1)[:, None]  # [B, K+1] a row that is read
+    _refuse_rows(targets, scored, target_tolerance, "target")
+    _refuse_rows(drafts, drafted, draft_tolerance, "draft")
+    mass = np.take_along_axis(drafts, np.maximum(tokens, 0)[:, :, None], axis=2)[:, :, 0]
+    _refuse_first(drafted & ~(mass > 0), "draft mass of a drafted token", mass, "a drafted token to have mass")
+    return targets, drafts, tokens.astype(np.intp), coins, finals
+
+
+def _floats(rows: ArrayLike, name: str) -> tuple[Floats, float]:
+    """Return rows as float64, with the tolerance of the type they came in."""
+    numbers = as_numbers(rows, name=name, axes=3)
+    if is_exact(numbers):
+        raise ValueError(f"{name}: fractions; the twin takes floats, the clear code takes both")
+    return numbers, sum_tolerance(np.asarray(rows).dtype, numbers.shape[2])
+
+
+def _refuse_rows(rows: Floats, read: NDArray[np.bool_], tolerance: float, name: str) -> None:
+    _refuse_first(read[:, :, None] & ~(rows >= 0), name, rows, "a probability")
+    if rows.size:
+        sums = np.cumsum(rows, axis=2)[:, :, -1]
+        _refuse_first(read & ~(abs(sums - 1) <= tolerance), f"sum of {name} row", sums, f"1 (within {tolerance:.2g})")
+
+
+def _refuse_first(wrong: NDArray[np.bool_], name: str, values: Rows, expected: str) -> None:
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(f"{name}{list(at)}: {values[at]}; expected {expected}")
+
+
+def propose(table: Table, states: Ints, draft_u: Floats) -> tuple[Ints, Ints]:  # [B], [B, K] -> [B, K], [B, K]
+    """Draw K tokens for each chain; return them with the draft states they were drawn in."""
+    edges = np.cumsum(table.rows, axis=1)
+    tokens = np.empty(draft_u.shape, dtype=np.intp)
+    visited = np.empty(draft_u.shape, dtype=np.intp)
+    for i in range(draft_u.shape[1]):
+        visited[:, i] = states
+        tokens[:, i] = index_at(edges[states], draft_u[:, i])
+        states = table.successors[states, tokens[:, i]]
+    return tokens, visited
+
+
+def follow(table: Table, states: Ints, tokens: Ints) -> Ints:  # [B], [B, K] -> [B, K+1]
+    """Return the state before each token and after the last; a padded token leaves the state as it is."""
+    path = [states]
+    for column in tokens.T:
+        path.append(np.where(column == NOTHING, path[-1], table.successors[path[-1], column]))
+    return np.stack(path, axis=1)
+
+
+def speculative_step(
+    *, target: Table, draft: Table, target_states: Ints, draft_states: Ints, uniforms: Floats, drafted: Ints
+) -> Ints:
+    """Run one loop for each chain; as ``refspec.speculative.speculative_step``.
+
+    target_states [B], draft_states [B]; uniforms [B, 2K+1]: K of ``draft_u``, K of ``accept_u``, ``final_u``;
+    drafted [B]: how many tokens each chain drafts, at most K. Returns the emitted tokens [B, K+1].
+    """
+    lookahead = uniforms.shape[1] // 2
+    draft_u, accept_u, final_u = uniforms[:, :lookahead], uniforms[:, lookahead:-1], uniforms[:, -1]
+    tokens, visited = propose(draft, draft_states, draft_u)
+    tokens = np.where(np.arange(lookahead) < drafted[:, None], tokens, NOTHING)
+    scored = follow(target, target_states, tokens)
+    return apply_rule(target.rows[scored], draft.rows[visited], tokens, accept_u, final_u)
+
+
+def generate(
+    *,
+    target: Table,
+    draft: Table,
+    target_states: Ints,
+    draft_states: Ints,
+    lookahead: int,
+    max_new_tokens: int,
+    uniforms: Callable[[Ints], Floats],
+    end_tokens: Collection[int] = (),
+) -> Ints:
+    """Continue B prompts, given by the states they lead to; as ``refspec.speculative.generate``.
+
+    ``uniforms(chains)`` returns [len(chains), 2K+1] for the next loop of those chains, as ``speculative_step``
+    takes them. Returns the new tokens [B, max_new_tokens], -1 after the last.
+    """
+    output = np.full((len(target_states), max_new_tokens), NOTHING, dtype=np.intp)
+    lengths = np.zeros(len(target_states), dtype=np.intp)
+    target_states, draft_states = target_states.copy(), draft_states.copy()
+    chains = np.arange(len(target_states)) if max_new_tokens else np.arange(0)
+    while len(chains):
+        block = speculative_step(
+            target=target,
+            draft=draft,
+            target_states=target_states[chains],
+            draft_states=draft_states[chains],
+            uniforms=uniforms(chains),
+            drafted=np.minimum(lookahead, max_new_tokens - lengths[chains] - 1),
+        )
+        block, ended = _cut(block, end_tokens)
+        emitted = block != NOTHING
+        at = lengths[chains][:, None] + np.arange(lookahead + 1)
+        output[np.broadcast_to(chains[:, None], at.shape)[emitted], at[emitted]] = block[emitted]
+        lengths[chains] += emitted.sum(axis=1)
+        target_states[chains] = follow(target, target_states[chains], block)[:, -1]
+        draft_states[chains] = follow(draft, draft_states[chains], block)[:, -1]
+        chains = chains[~ended & (lengths[chains] < max_new_tokens)]
+    return output
+
+
+def _cut(block: Ints, end_tokens: Collection[int]) -> tuple[Ints, NDArray[np.bool_]]:
+    """Remove what comes after the first end token of each block; say which blocks have one."""
+    ends = np.isin(block, list(end_tokens))
+    after = np.cumsum(ends, axis=1) - ends > 0
+    return np.where(after, NOTHING, block), np.asarray(ends.any(axis=1))
+
+
+def start_states(table: Table, keys: Sequence[object]) -> Ints:
+    """Return the states of a sequence of state keys."""
+    return np.array([table.states[key] for key in keys], dtype=np.intp)

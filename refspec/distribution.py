@@ -1,0 +1,195 @@
+"""What a row is, and how far apart two rows are. The one place that refuses numbers.
+
+A *row* is a distribution over the vocabulary: [V] entries, each at least zero, that sum to one. It is either
+exact (an object array of ``Fraction``) or float64. Narrower floats are widened once, on entry, and may then
+miss a sum of one by the rounding of the type they came in.
+
+Every refusal is written so that NaN fails it, and names the row, the index and the value.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import lcm, sqrt
+from numbers import Rational
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Row = NDArray[Any]  # [V]
+Rows = NDArray[Any]  # [N, V]
+
+
+def is_exact(row: Row) -> bool:
+    """Whether the numbers are fractions, so that every result about them is a proof."""
+    return row.dtype == object
+
+
+def as_numbers(values: ArrayLike, *, name: str, axes: int) -> Row:
+    """Return ``values`` as float64 (contiguous) or as an object array of fractions, with ``axes`` axes.
+
+    Raises ``ValueError`` for ragged or non-numeric input, and for an object array that holds a float.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name}: rows differ in length; expected a rectangular array") from error
+    if array.ndim != axes:
+        raise ValueError(f"{name}: shape {array.shape} has {array.ndim} axes; expected {axes}")
+    if array.dtype == object:
+        return _as_fractions(array, name)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"{name}: dtype {array.dtype}; expected floats, integers or fractions")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _as_fractions(array: Row, name: str) -> Row:
+    if set(map(type, array.flat)) == {Fraction}:
+        return array
+    for at, value in np.ndenumerate(array):
+        if not isinstance(value, Rational):
+            raise ValueError(f"{name}{list(at)}: {value!r} is no fraction; an exact row holds fractions only")
+    return np.array([Fraction(value) for value in array.flat], dtype=object).reshape(array.shape)
+
+
+def total(weights: Row) -> Any:  # [V] -> a number
+    """Return the sum: exact for fractions, left to right for floats, as every total here that decides anything."""
+    if not is_exact(weights):
+        return np.cumsum(weights)[-1]
+    denominator = lcm(*{weight.denominator for weight in weights})
+    return Fraction(sum([weight.numerator * (denominator // weight.denominator) for weight in weights]), denominator)
+
+
+def sum_tolerance(dtype: np.dtype[Any], vocabulary: int) -> float:
+    """Return how far the sum of an honest row may be from one: ``(8 + sqrt(V))`` roundings of its type.
+
+    A fraction or an integer has no rounding to excuse. The second term is for the entries of a half-precision
+    row that are too small to be normal numbers there.
+    """
+    if dtype.kind in "Oiu":
+        return 0.0
+    precision = np.finfo(dtype)
+    rounding, smallest = float(precision.eps), float(precision.smallest_subnormal)
+    return rounding * (8 + sqrt(vocabulary)) + vocabulary * smallest / 2
+
+
+def as_rows(values: ArrayLike, *, name: str) -> Rows:
+    """Return ``values`` [N, V] as rows; refuse whatever is not a distribution.
+
+    Raises ``ValueError`` that names the row, the index and the value.
+    """
+    rows = as_numbers(values, name=name, axes=2)
+    tolerance = sum_tolerance(np.asarray(values).dtype, rows.shape[1])
+    for i, row in enumerate(rows):
+        for y in _not_at_least_zero(row):
+            raise ValueError(f"{name} row {i}, index {y}: {row[y]} is not a probability; expected 0 to 1")
+        if not abs((mass := total(row)) - 1) <= tolerance:
+            raise ValueError(f"{name} row {i}: sums to {mass}; expected 1 (within {tolerance:.2g})")
+    return rows
+
+
+def _not_at_least_zero(numbers: Row) -> Sequence[int]:
+    """Return where a number is not at least zero. NaN is not."""
+    if is_exact(numbers):
+        return [y for y, number in enumerate(numbers) if number.numerator < 0]
+    return [int(y) for y in np.flatnonzero(~(numbers >= 0))]
+
+
+def as_weights(values: ArrayLike, *, name: str) -> Row:
+    """Return ``values`` [V] as weights: finite, at least zero, not all zero. They need not sum to one."""
+    weights = as_numbers(values, name=name, axes=1)
+    for y in _not_at_least_zero(weights):
+        raise ValueError(f"{name}, index {y}: {weights[y]} is not a weight; expected a finite number >= 0")
+    if not weights.any():
+        raise ValueError(f"{name}: {len(weights)} weights, none above 0; expected a total above 0")
+    return weights
+
+
+def as_logits(values: ArrayLike, *, name: str) -> Row:
+    """Return ``values`` [V] as logits: numbers or minus infinity (a banned token), not all banned."""
+    logits = as_numbers(values, name=name, axes=1)
+    for y in np.flatnonzero(~(logits < np.inf).astype(bool)):
+        raise ValueError(f"{name}, index {y}: {logits[y]} is not a logit; expected a number or -inf")
+    if not (logits > -np.inf).any():
+        raise ValueError(f"{name}: {len(logits)} logits, all -inf; expected at least one token that is not banned")
+    return logits
+
+
+def as_tokens(values: Sequence[int], *, vocabulary: int, name: str) -> tuple[int, ...]:
+    """Return ``values`` as a tuple of token ids in ``[0, vocabulary)``."""
+    tokens = []
+    for i, value in enumerate(values):
+        try:
+            tokens.append(index(value))
+        except TypeError as error:
+            raise ValueError(f"{name}[{i}]: {value!r} is not a token id; expected an integer") from error
+        if not 0 <= tokens[-1] < vocabulary:
+            raise ValueError(f"{name}[{i}]: token {value} is out of range; expected 0 to {vocabulary - 1}")
+    return tuple(tokens)
+
+
+def as_count(value: int, *, name: str) -> int:
+    """Return ``value`` as an integer that is at least zero."""
+    try:
+        count = index(value)
+    except TypeError as error:
+        raise ValueError(f"{name}: {value!r} is not an integer") from error
+    if count < 0:
+        raise ValueError(f"{name}: {count} is negative; expected 0 or more")
+    return count
+
+
+def as_step(
+    target_rows: ArrayLike, draft_rows: ArrayLike, draft_tokens: Sequence[int]
+) -> tuple[Rows, Rows, tuple[int, ...]]:
+    """Return the three inputs of a verification as rows and tokens, or refuse them."""
+    target_rows = as_rows(target_rows, name="target")
+    vocabulary = target_rows.shape[1]
+    if np.size(draft_rows) == 0:
+        draft_rows = target_rows[:0]
+    draft_rows = as_rows(draft_rows, name="draft")
+    draft_tokens = as_tokens(draft_tokens, vocabulary=vocabulary, name="draft_tokens")
+    lookahead = len(draft_tokens)
+    if (len(target_rows), len(draft_rows)) != (lookahead + 1, lookahead):
+        raise ValueError(
+            f"{len(target_rows)} target rows and {len(draft_rows)} draft rows for {lookahead} drafted tokens; "
+            f"expected {lookahead + 1} and {lookahead} (are the roles swapped?)"
+        )
+    if draft_rows.shape[1] != vocabulary:
+        raise ValueError(f"vocabularies differ: target {vocabulary}, draft {draft_rows.shape[1]}")
+    if is_exact(target_rows) != is_exact(draft_rows):
+        raise ValueError(
+            f"target is {target_rows.dtype}, draft is {draft_rows.dtype}; expected both floats or both fractions"
+        )
+    for i, token in enumerate(draft_tokens):
+        if not draft_rows[i, token] > 0:
+            raise ValueError(
+                f"draft row {i}, index {token}: {draft_rows[i, token]}, but draft_tokens[{i}] is {token}; "
+                "expected a drafted token to have mass in its own row"
+            )
+    return target_rows, draft_rows, draft_tokens
+
+
+def overlap(target_row: Row, draft_row: Row) -> Any:
+    """Return the mass two rows share: the probability that a token drafted from one is accepted by the other.
+
+        overlap = sum over y of min(target[y], draft[y])
+
+    [V], [V] -> a fraction, or a float. Leviathan et al. 2022, Corollary 3.6 (their beta, for one context).
+
+    >>> float(overlap(np.array([0.5, 0.5]), np.array([0.25, 0.75])))
+    0.75
+    """
+    return total(np.minimum(target_row, draft_row))
+
+
+def total_variation(target_row: Row, draft_row: Row) -> Any:
+    """Return half the sum of absolute differences: the largest error in the probability of any event.
+
+    [V], [V] -> a fraction, or a float. It is ``1 - overlap`` for two distributions.
+
+    >>> float(total_variation(np.array([0.5, 0.5]), np.array([0.25, 0.75])))
+    0.25
+    """
+    return total(abs(target_row - draft_row)) / 2
