@@ -11,9 +11,12 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
+from numpy.typing import NDArray
+
 from refspec.distribution import Row
 
 State = TypeVar("State", bound=Any)
+Slot = float | Sequence[float] | NDArray[Any]  # the uniforms of one slot, or the only one
 ACCEPT, FINAL, DRAFT, TOKEN = "accept_u", "final_u", "draft_u", "token_u"
 
 
@@ -118,17 +121,17 @@ class ReplayedChance(Chance):
     2
     """
 
-    def __init__(self, **slots: float | Sequence[float]) -> None:
+    def __init__(self, **slots: Slot) -> None:
         self._start([slots])
 
     @classmethod
-    def over(cls, loops: Sequence[Mapping[str, float | Sequence[float]]]) -> Self:
+    def over(cls, loops: Sequence[Mapping[str, Slot]]) -> Self:
         """Replay several loops, each with its own slots."""
         replayed = cls()
         replayed._start(loops)
         return replayed
 
-    def _start(self, loops: Sequence[Mapping[str, float | Sequence[float]]]) -> None:
+    def _start(self, loops: Sequence[Mapping[str, Slot]]) -> None:
         self.loops = [{slot: _checked(slot, values) for slot, values in loop.items()} for loop in loops]
         self.loop = 0
         self.used: dict[str, int] = {}
@@ -157,7 +160,7 @@ class ReplayedChance(Chance):
         return state
 
 
-def _checked(slot: str, values: float | Sequence[float]) -> tuple[Any, ...]:
+def _checked(slot: str, values: Slot) -> tuple[Any, ...]:
     numbers: tuple[Any, ...] = tuple(np.atleast_1d(np.asarray(values)))
     for i, value in enumerate(numbers):
         if not 0 <= value < 1:

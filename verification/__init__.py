@@ -1,0 +1,1 @@
+"""Evidence on whether an implementation of speculative sampling follows the target's law."""

@@ -1,0 +1,103 @@
+"""The reference itself, through the same door as everybody.
+
+Small counts run the clear code, large ones its twin, on the same uniforms: the tokens are the same either way, and
+the property ``twin-equality`` shows it.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refspec import batched, speculative
+from refspec.chance import ReplayedChance
+from refspec.knobs import SamplingKnobs
+from refspec.table import Table, compile_table
+from toy_models import Pair
+
+Ints = NDArray[np.intp]
+Tokens = tuple[int, ...]
+FEW = 64
+
+
+class Reference:
+    """``refspec`` as an adapter."""
+
+    claims = frozenset({"lossless", "standard", "seeded", "target-calls", "reference"})
+
+    def __init__(self) -> None:
+        self._tables: dict[Any, Table] = {}
+
+    def verify(self, *, target_rows: Any, draft_rows: Any, draft_tokens: Any, seed: int) -> Ints:
+        generator = np.random.default_rng(seed)
+        chains, lookahead = np.shape(draft_tokens)
+        return batched.verify_draft(
+            target_rows=target_rows,
+            draft_rows=draft_rows,
+            draft_tokens=draft_tokens,
+            accept_u=generator.random((chains, lookahead)),
+            final_u=generator.random(chains),
+        )
+
+    def draft_and_verify(
+        self, *, pair: Pair, prefix: Tokens, lookahead: int, knobs: SamplingKnobs, count: int, seed: int
+    ) -> Ints:
+        uniforms = np.random.default_rng(seed).random((count, 2 * lookahead + 1))
+        if count <= FEW:
+            return np.stack([_clear_step(pair, prefix, knobs, row) for row in uniforms])
+        target, draft = self._both_tables(pair, prefix, knobs)
+        return batched.speculative_step(
+            target=target,
+            draft=draft,
+            target_states=np.full(count, target.states[pair.target.state_key(prefix)]),
+            draft_states=np.full(count, draft.states[pair.draft.state_key(prefix)]),
+            uniforms=uniforms,
+            drafted=np.full(count, lookahead),
+        )
+
+    def generate(
+        self,
+        *,
+        pair: Pair,
+        prompt: Tokens,
+        lookahead: int,
+        knobs: SamplingKnobs,
+        max_new_tokens: int,
+        stop: tuple[Tokens, ...],
+        count: int,
+        seed: int,
+    ) -> Ints:
+        generator = np.random.default_rng(seed)
+        target, draft = self._both_tables(pair, prompt, knobs)
+        return batched.generate(
+            target=target,
+            draft=draft,
+            target_states=np.full(count, target.states[pair.target.state_key(prompt)]),
+            draft_states=np.full(count, draft.states[pair.draft.state_key(prompt)]),
+            lookahead=lookahead,
+            max_new_tokens=max_new_tokens,
+            uniforms=lambda chains: generator.random((len(chains), 2 * lookahead + 1)),
+            end_tokens=[token for (token,) in stop],
+        )
+
+    def _both_tables(self, pair: Pair, prompt: Tokens, knobs: SamplingKnobs) -> tuple[Table, Table]:
+        return self._table(pair.target, prompt, knobs), self._table(pair.draft, prompt, knobs)
+
+    def _table(self, model: Any, prompt: Tokens, knobs: SamplingKnobs) -> Table:
+        key = model, prompt, knobs
+        if key not in self._tables:
+            self._tables[key] = compile_table(model, prompts=[prompt], knobs=knobs)
+        return self._tables[key]
+
+
+def _clear_step(pair: Pair, prefix: Tokens, knobs: SamplingKnobs, uniforms: NDArray[np.float64]) -> Ints:
+    lookahead = len(uniforms) // 2
+    block = speculative.speculative_step(
+        target=pair.target,
+        draft=pair.draft,
+        prefix=prefix,
+        lookahead=lookahead,
+        knobs=knobs,
+        chance=ReplayedChance(draft_u=uniforms[:lookahead], accept_u=uniforms[lookahead:-1], final_u=uniforms[-1]),
+    )
+    return np.array(block.tokens + (batched.NOTHING,) * (lookahead + 1 - len(block.tokens)))

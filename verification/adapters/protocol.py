@@ -1,0 +1,92 @@
+"""What an implementation offers, and how it is called.
+
+An adapter is any object with a set ``claims`` and some of these methods, keyword-only, batched:
+
+    verify(*, target_rows, draft_rows, draft_tokens, seed) -> tokens
+        [B, K+1, V], [B, K, V], [B, K] -> int [B, K+1], -1 after the last emitted token; own randomness from seed
+    draft_and_verify(*, pair, prefix, lookahead, knobs, count, seed) -> tokens
+        int [count, K+1]: ``count`` independent loops after the prefix; the implementation also drafts
+    generate(*, pair, prompt, lookahead, knobs, max_new_tokens, stop, count, seed) -> tokens
+        int [count, max_new_tokens], -1 after the last token; stop is a tuple of token sequences
+
+``pair.target`` and ``pair.draft`` are language models. A bare function is taken as ``verify``. ``claims`` holds the
+profile "lossless" (assumed where there is no ``claims``), and may hold "standard", "seeded" and "target-calls".
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from verification.scenario import Ints, Scenario
+
+VERIFY, DRAFT_AND_VERIFY, GENERATE = "verify", "draft_and_verify", "generate"
+OPERATIONS = (VERIFY, DRAFT_AND_VERIFY, GENERATE)
+CLAIMS = ("lossless", "standard", "seeded", "target-calls", "reference")
+
+
+class AdapterError(Exception):
+    """The adapter failed: it raised, or replied with something that is not an array of tokens."""
+
+
+class UsageError(ValueError):
+    """What was asked for does not exist, or is not what it must be."""
+
+
+@contextmanager
+def foreign_code(what: str) -> Iterator[None]:
+    """Turn whatever foreign code raises into an ``AdapterError`` that says so."""
+    try:
+        yield
+    except Exception as error:
+        raise AdapterError(f"{what} raised {type(error).__name__}: {error}") from error
+
+
+class Implementation:
+    """An adapter, its claims and its operations."""
+
+    def __init__(self, adapter: Any, name: str) -> None:
+        self.name = name
+        self.operations: dict[str, Callable[..., Any]] = {
+            operation: getattr(adapter, operation) for operation in OPERATIONS if hasattr(adapter, operation)
+        }
+        if not self.operations and callable(adapter) and not isinstance(adapter, type):
+            self.operations = {VERIFY: adapter}
+        if not self.operations:
+            raise UsageError(f"{name}: {adapter!r} has none of the operations {', '.join(OPERATIONS)}")
+        self.claims = _claims(getattr(adapter, "claims", ("lossless",)), name)
+
+    def run(self, operation: str, scenario: Scenario, count: int, seed: int) -> Ints:
+        """Return the reply to ``count`` calls as int [count, n]. Raises ``AdapterError``."""
+        width = scenario.max_new_tokens if operation == GENERATE else scenario.lookahead + 1
+        arguments = _arguments(operation, scenario, count, seed)
+        with foreign_code(operation):
+            reply = np.asarray(self.operations[operation](**arguments))
+        if reply.shape != (count, width) or reply.dtype.kind not in "iu":
+            raise AdapterError(
+                f"{operation} returned {reply.dtype} {reply.shape}; expected integers of shape {(count, width)}"
+            )
+        return reply.astype(np.intp)
+
+
+def _arguments(operation: str, scenario: Scenario, count: int, seed: int) -> dict[str, Any]:
+    if operation == VERIFY:
+        generator = np.random.default_rng([seed, 1])  # the suite's own, for the drafts
+        tokens, target_rows, draft_rows = scenario.draw_drafts(count, generator)
+        return {"target_rows": target_rows, "draft_rows": draft_rows, "draft_tokens": tokens, "seed": seed}
+    asked = {"pair": scenario.pair, "lookahead": scenario.lookahead, "knobs": scenario.knobs}
+    if operation == DRAFT_AND_VERIFY:
+        return {**asked, "prefix": scenario.prompt, "count": count, "seed": seed}
+    stop = tuple((token,) for token in scenario.end_tokens)
+    cap = scenario.max_new_tokens
+    return {**asked, "prompt": scenario.prompt, "max_new_tokens": cap, "stop": stop, "count": count, "seed": seed}
+
+
+def _claims(claims: Any, name: str) -> frozenset[str]:
+    if isinstance(claims, str) or not isinstance(claims, Iterable):
+        raise UsageError(f"{name}: claims is {claims!r}; expected a set of {', '.join(CLAIMS)}")
+    for claim in (claimed := frozenset(claims)):
+        if claim not in CLAIMS:
+            raise UsageError(f"{name}: {claim!r} is no claim; the claims are {', '.join(CLAIMS)}")
+    return claimed

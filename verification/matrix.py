@@ -1,0 +1,187 @@
+"""The matrix: which property is checked on which pair, under which knobs, with which lookahead. The one place.
+
+A test holds that every named pair, every knob setting and every lookahead from 1 to 8 is met, and that no knob used
+for a verdict cuts a row where an honest implementation in float32 might cut it elsewhere.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from refspec.knobs import PLAIN, SamplingKnobs
+from toy_models import Pair, get_pair, pair_names, text_pairs
+from verification.adapters.protocol import DRAFT_AND_VERIFY, GENERATE, VERIFY
+from verification.scenario import Scenario
+
+PROVE = "prove"  # the operation of a proof: the reference's own code is enumerated
+
+KNOBS: dict[str, SamplingKnobs] = {
+    "plain": PLAIN,
+    "temperature 0": SamplingKnobs(temperature=0),
+    "temperature 0.3": SamplingKnobs(temperature=0.3),
+    "temperature 0.7": SamplingKnobs(temperature=0.7),
+    "temperature 1.5": SamplingKnobs(temperature=1.5),
+    "top-k 3": SamplingKnobs(top_k=3),
+    "top-p 0.8": SamplingKnobs(top_p="0.8"),
+    "min-p 0.3": SamplingKnobs(min_p="0.3"),
+    "temperature 0.7, top-k 3, top-p 0.9": SamplingKnobs(temperature=0.7, top_k=3, top_p="0.9"),
+    "temperature 1.5, top-k 3, min-p 0.3": SamplingKnobs(temperature=1.5, top_k=3, min_p="0.3"),
+}
+
+BLOCK = ("next-token-identity", "block-length", "support", "block-law", "token-count", "acceptance")
+MERGED = ("next-token-identity", "block-length", "support", "token-count", "acceptance")
+KNOBBED = ("knobs-before-rule", "block-length", "support", "block-law", "token-count", "acceptance")
+GREEDY = ("greedy", "block-length", "support", "block-law")
+WIDE = ("rows-pit", "rows-classes", "block-length", "support", "token-count")
+OUTPUT = ("complete-output", "support")
+
+# The longest lookahead whose prefix tree has at most 256 leaves, by vocabulary; and the length of a whole output.
+FULL_LOOKAHEAD = {2: 7, 3: 4, 4: 3, 5: 2, 8: 1}
+OUTPUT_LENGTH = {2: 8, 3: 5, 4: 4, 5: 3, 8: 2}
+KNOBBED_PAIRS = ("context", "random-logits")
+SMOKE_PAIRS = ("context", "exact-zeros", "wide-residual", "g3")
+WIDE_PAIRS = ("random-logits-wide", "ngram-characters", "ngram-words")
+PROMPT_LENGTH = 3  # of the text itself, so that an n-gram model starts with a full context
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of an implementation, and the properties it is judged by; the first statistical one sets the samples.
+
+    name    of the knobs, in reports
+    smoke   whether it belongs to the smallest budget
+    """
+
+    scenario: Scenario
+    operation: str
+    properties: tuple[str, ...]
+    name: str = "plain"
+    smoke: bool = False
+
+
+def cells(text: str | Path | None = None) -> Iterator[Cell]:
+    """Yield the whole matrix. ``text`` is the file that the n-gram pairs are fitted on; None for the default."""
+    yield from _proofs(text)
+    yield from _blocks()
+    yield from _lookaheads()
+    yield from _knobs()
+    yield from _texts(text)
+    yield from _outputs()
+    yield from _examinations()
+
+
+@cache
+def _floats(name: str) -> Pair:
+    return get_pair(name).floats
+
+
+@cache
+def _text_pairs(text: str | Path | None) -> dict[str, Pair]:
+    return {pair.name: pair for pair in text_pairs(text)}
+
+
+def _small_pairs() -> list[str]:
+    return [name for name in pair_names() if name not in WIDE_PAIRS]
+
+
+def _prompt(pair: Pair) -> tuple[int, ...]:
+    return tuple(pair.target.text.tokens[:PROMPT_LENGTH])
+
+
+def _proofs(text: str | Path | None) -> Iterator[Cell]:
+    """Every small pair jointly over loops; every knob on one pair; every state of every pair."""
+    for name in _small_pairs():
+        pair = _floats(name)
+        lookahead, length = (2, 3) if pair.vocabulary <= 4 else (1, 2)
+        scenario = Scenario(pair, lookahead, max_new_tokens=length)
+        proofs = ("exact-equality", "state-certificate", "twin-equality")
+        yield Cell(scenario, PROVE, proofs, smoke=name in SMOKE_PAIRS)
+    for knobs, setting in KNOBS.items():
+        if setting != PLAIN:
+            for name in KNOBBED_PAIRS:
+                scenario = Scenario(_floats(name), 1, setting, max_new_tokens=2)
+                proofs = ("exact-equality", "state-certificate", "twin-equality")
+                yield Cell(scenario, PROVE, proofs, knobs, smoke=name == "context")
+    ends = Scenario(_floats("context"), 3, max_new_tokens=4, end_tokens=(1,))
+    yield Cell(ends, PROVE, ("exact-equality",))
+    yield Cell(Scenario(_floats("random-logits-wide"), 1), PROVE, ("state-certificate",))
+    for pair in _text_pairs(text).values():
+        yield Cell(Scenario(pair, 2, prompt=_prompt(pair)), PROVE, ("state-certificate",), smoke=pair.vocabulary == 4)
+
+
+def _blocks() -> Iterator[Cell]:
+    """Every small pair, its full prefix tree, drafted by the implementation and by the suite."""
+    for name in _small_pairs():
+        pair = _floats(name)
+        scenario = Scenario(pair, FULL_LOOKAHEAD[pair.vocabulary])
+        yield Cell(scenario, DRAFT_AND_VERIFY, BLOCK, smoke=name in SMOKE_PAIRS)
+        yield Cell(scenario, VERIFY, BLOCK, smoke=name in SMOKE_PAIRS)
+    for operation in (DRAFT_AND_VERIFY, VERIFY):
+        yield Cell(Scenario(_floats("context"), 3), operation, ("independence",), smoke=True)
+
+
+def _lookaheads() -> Iterator[Cell]:
+    """K from 1 to 8 on the pair whose rows differ most; full trees as far as they go, then states."""
+    for lookahead in range(1, 9):
+        if lookahead != FULL_LOOKAHEAD[4]:
+            scenario = Scenario(_floats("context"), lookahead)
+            properties = BLOCK if scenario.has_full_tree else MERGED
+            yield Cell(scenario, DRAFT_AND_VERIFY, properties, smoke=lookahead in (1, 8))
+            yield Cell(scenario, VERIFY, properties)
+
+
+def _knobs() -> Iterator[Cell]:
+    """Every knob, turned by the implementation in both models."""
+    for name in KNOBBED_PAIRS:
+        pair = _floats(name)
+        for knobs, setting in KNOBS.items():
+            if setting != PLAIN:
+                scenario = Scenario(pair, FULL_LOOKAHEAD[pair.vocabulary], setting)
+                properties = GREEDY if setting.temperature == 0 else KNOBBED
+                yield Cell(scenario, DRAFT_AND_VERIFY, properties, knobs, smoke=name == "random-logits")
+    greedy = KNOBS["temperature 0"]
+    for name in ("near-ties", "context"):
+        yield Cell(Scenario(_floats(name), 3, greedy), VERIFY, GREEDY, "temperature 0", smoke=True)
+
+
+def _texts(text: str | Path | None) -> Iterator[Cell]:
+    """Models of a real text: folded to a full tree, and with whole vocabularies by the transform."""
+    pairs = _text_pairs(text)
+    folded = pairs["ngram-folded"]
+    for knobs in ("plain", "temperature 0.7"):
+        scenario = Scenario(folded, 3, KNOBS[knobs], prompt=_prompt(folded))
+        properties = BLOCK if knobs == "plain" else KNOBBED
+        yield Cell(scenario, DRAFT_AND_VERIFY, properties, knobs, smoke=knobs == "plain")
+    yield Cell(Scenario(folded, 3, prompt=_prompt(folded)), VERIFY, BLOCK)
+    for name in WIDE_PAIRS:
+        pair = pairs.get(name) or _floats(name)
+        prompt = _prompt(pair) if name in pairs else ()
+        for knobs in ("plain", "temperature 0.7"):
+            scenario = Scenario(pair, 4, KNOBS[knobs], prompt=prompt)
+            smoke = name == "ngram-characters" and knobs == "plain"
+            yield Cell(scenario, DRAFT_AND_VERIFY, WIDE, knobs, smoke=smoke)
+    yield Cell(Scenario(pairs["ngram-characters"], 4, prompt=_prompt(pairs["ngram-characters"])), VERIFY, WIDE)
+
+
+def _outputs() -> Iterator[Cell]:
+    """Whole outputs: several loops, the cap inside a loop, end tokens inside an accepted run."""
+    for name in _small_pairs():
+        pair = _floats(name)
+        length = OUTPUT_LENGTH[pair.vocabulary]
+        scenario = Scenario(pair, 2, max_new_tokens=length, end_tokens=(1,) if name in KNOBBED_PAIRS else ())
+        yield Cell(scenario, GENERATE, OUTPUT, smoke=name in SMOKE_PAIRS)
+    for knobs, setting in KNOBS.items():
+        if setting != PLAIN:
+            pair = _floats("context")
+            scenario = Scenario(pair, 3, setting, prompt=(2,), max_new_tokens=OUTPUT_LENGTH[4])
+            properties = ("greedy", *OUTPUT) if setting.temperature == 0 else OUTPUT
+            yield Cell(scenario, GENERATE, properties, knobs)
+
+
+def _examinations() -> Iterator[Cell]:
+    """What needs no sample: seeds, calls of the target."""
+    scenario = Scenario(_floats("context"), 3, max_new_tokens=4)
+    yield Cell(scenario, VERIFY, ("seeded",), smoke=True)
+    yield Cell(scenario, DRAFT_AND_VERIFY, ("seeded", "target-calls"), smoke=True)
+    yield Cell(scenario, GENERATE, ("seeded",), smoke=True)

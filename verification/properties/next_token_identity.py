@@ -1,0 +1,17 @@
+"""``next-token-identity``: the null that is necessary and sufficient for a lossless call."""
+
+from verification.properties.base import LOSSLESS, STATISTICAL, Property, StatisticalJudge, next_token_judge
+from verification.scenario import Scenario
+
+
+class NextTokenIdentity(Property):
+    """Whatever the prefix, and whatever decided that the block goes on, the next token follows the target's row."""
+
+    id = "next-token-identity"
+    sentence = "after each prefix of a block, the next token follows the target's row"
+    profile = LOSSLESS
+    tier = STATISTICAL
+    source = "Chen et al. 2023, Theorem 1, applied to each position of a block"
+
+    def judge(self, scenario: Scenario) -> StatisticalJudge:
+        return next_token_judge(scenario)

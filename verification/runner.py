@@ -1,0 +1,308 @@
+"""Claims select properties, properties give findings, findings give a verdict.
+
+Evidence is looked at after each shard, in order. Only a rejection stops a cell early; "holds" needs the planned
+number of calls. So the result depends on the code under test, the seed and the budget, and on nothing else.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from math import inf, log
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from verification.adapters.protocol import AdapterError, Implementation, UsageError
+from verification.finding import BROKEN, HOLDS, INCONCLUSIVE, NOT_CLAIMED, NOTHING_RAN, Finding, Result
+from verification.matrix import PROVE, Cell, cells
+from verification.properties import PROPERTIES
+from verification.properties.base import LOSSLESS, STATISTICAL, DeterministicJudge, Examined, StatisticalJudge
+from verification.statistics.chi_square import chi_square_p_value
+from verification.statistics.evidence import log_evidence
+from verification.statistics.ledger import Ledger
+from verification.statistics.planning import plan_samples, rarest_detectable, smallest_detectable
+
+FIRST_SHARD, LARGEST_SHARD = 1024, 16384
+CERTAIN = 2048  # calls where nothing is estimated: one wrong reply decides
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much is done.
+
+    total_variation  what the first statistical property of a cell must show with probability 0.99
+    least, most      bounds on the calls of a cell
+    smoke            whether only the cells of the smallest budget run
+    """
+
+    name: str
+    total_variation: float
+    least: int
+    most: int
+    smoke: bool
+
+
+BUDGETS = {
+    "smoke": Budget("smoke", 0.05, least=4_605, most=40_000, smoke=True),
+    "ci": Budget("ci", 0.02, least=46_050, most=300_000, smoke=False),
+}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What of the matrix to run; empty means everything."""
+
+    properties: tuple[str, ...] = ()
+    pairs: tuple[str, ...] = ()
+    lookaheads: tuple[int, ...] = ()
+
+    def of(self, cell: Cell) -> Cell:
+        """Return the cell with the selected properties only, possibly none."""
+        wanted = (not self.pairs or cell.scenario.pair.name in self.pairs) and (
+            not self.lookaheads or cell.scenario.lookahead in self.lookaheads
+        )
+        kept = [name for name in cell.properties if wanted and (not self.properties or name in self.properties)]
+        return replace(cell, properties=tuple(kept))
+
+
+def check(
+    implementation: Implementation,
+    *,
+    budget: Budget = BUDGETS["ci"],
+    selection: Selection = Selection(),
+    text: str | Path | None = None,
+    alpha: float = 1e-6,
+    seed: int = 0,
+    progress: Callable[[float, str], None] = lambda done, what: None,
+) -> Result:
+    """Run the matrix on an implementation and return what was found.
+
+    ``progress`` is called with the part that is done, 0 to 1, and what is at work.
+
+    Raises
+    ------
+    UsageError  a property, pair or lookahead that the matrix does not have
+    """
+    started = perf_counter()
+    matrix = list(cells(text))
+    _refuse_unknown(selection, matrix)
+    chosen = [selection.of(cell) for cell in matrix if cell.smoke or not budget.smoke]
+    jobs = [job for cell in chosen if (job := _claimed(cell, implementation)).properties]
+    judged = [name for job in jobs for name in job.properties if _is_evidence(name, implementation)]
+    run = _Run(implementation, budget, Ledger(alpha=alpha, findings=len(judged)), seed)
+    findings: list[Finding] = []
+    for done, job in enumerate(jobs):
+        progress(done / len(jobs), f"{job.scenario.pair.name}, {job.name}, K = {job.scenario.lookahead}")
+        findings += run.findings(job)
+    progress(1.0, "done")
+    log_e = run.ledger.log_evidence([f.log_e for f in findings if f.log_e is not None and f.status != NOT_CLAIMED])
+    return Result(
+        implementation=implementation.name,
+        budget=budget.name,
+        verdict=_verdict(findings, run.ledger, log_e),
+        findings=(*findings, *_not_offered(chosen, jobs)),
+        log_e=log_e,
+        alpha=alpha,
+        seed=seed,
+        seconds=perf_counter() - started,
+        texts={
+            cell.scenario.pair.target.text.name: cell.scenario.pair.target.text.sha256
+            for cell in matrix
+            if hasattr(cell.scenario.pair.target, "text")
+        },
+    )
+
+
+def _refuse_unknown(selection: Selection, matrix: Sequence[Cell]) -> None:
+    known: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {
+        "property": (selection.properties, list(PROPERTIES)),
+        "pair": (selection.pairs, sorted({cell.scenario.pair.name for cell in matrix})),
+        "lookahead": (selection.lookaheads, sorted({cell.scenario.lookahead for cell in matrix})),
+    }
+    for what, (asked, available) in known.items():
+        for name in asked:
+            if name not in available:
+                raise UsageError(f"no {what} {name!r}; expected one of {', '.join(map(str, available))}")
+
+
+def _claimed(cell: Cell, implementation: Implementation) -> Cell:
+    """Return the cell with the properties that the implementation can be asked for."""
+    if cell.operation != PROVE and cell.operation not in implementation.operations:
+        return replace(cell, properties=())
+    always = (LOSSLESS, "standard")  # the standard law is measured on the same calls, claimed or not
+    able = [name for name in cell.properties if PROPERTIES[name].profile in (*always, *implementation.claims)]
+    return replace(cell, properties=tuple(able))
+
+
+def _is_evidence(name: str, implementation: Implementation) -> bool:
+    """Whether a finding of this property counts towards the verdict by its e-value."""
+    return PROPERTIES[name].tier == STATISTICAL and PROPERTIES[name].profile in (LOSSLESS, *implementation.claims)
+
+
+def _not_offered(chosen: Sequence[Cell], jobs: Sequence[Cell]) -> Iterator[Finding]:
+    """Yield one finding for each property of which nothing could be asked."""
+    asked = {name for job in jobs for name in job.properties}
+    needed: dict[str, str] = {}
+    for cell in chosen:
+        for name in cell.properties:
+            if name not in asked:
+                needed.setdefault(name, cell.operation)
+    for name, operation in needed.items():
+        made = PROPERTIES[name]
+        message = f"needs the claim {made.profile!r}" if made.profile != LOSSLESS else f"needs {operation}"
+        yield Finding(name, "", operation, "", 0, made.tier, NOT_CLAIMED, message)
+
+
+def _verdict(findings: Sequence[Finding], ledger: Ledger, log_e: float) -> str:
+    if any(f.status == BROKEN for f in findings) or log_e >= -log(ledger.alpha):
+        return BROKEN
+    if any(f.status == INCONCLUSIVE for f in findings):
+        return INCONCLUSIVE
+    return HOLDS if findings else NOTHING_RAN
+
+
+@dataclass
+class _Run:
+    implementation: Implementation
+    budget: Budget
+    ledger: Ledger
+    seed: int
+
+    def findings(self, job: Cell) -> list[Finding]:
+        """Return the findings of one cell."""
+        examined = [name for name in job.properties if not hasattr(PROPERTIES[name], "judge")]
+        watched = [name for name in job.properties if hasattr(PROPERTIES[name], "judge")]
+        found = [self._examined(job, name) for name in examined]
+        return found + (self._watched(job, watched) if watched else [])
+
+    def _finding(self, job: Cell, name: str, status: str, message: str, **rest: Any) -> Finding:
+        scenario, tier = job.scenario, PROPERTIES[name].tier
+        return Finding(
+            name, scenario.pair.name, job.operation, job.name, scenario.lookahead, tier, status, message, **rest
+        )
+
+    def _examined(self, job: Cell, name: str) -> Finding:
+        made: Any = PROPERTIES[name]
+        try:
+            found: Examined = (
+                made.prove(job.scenario)
+                if job.operation == PROVE
+                else made.examine(
+                    job.scenario,
+                    lambda scenario, count, seed: self.implementation.run(job.operation, scenario, count, seed),
+                    self._seed(job, 0),
+                )
+            )
+        except AdapterError as error:
+            return self._finding(job, name, INCONCLUSIVE, str(error))
+        status = BROKEN if found.failure else HOLDS
+        message = found.failure or found.note
+        return self._finding(job, name, status, message, samples=found.samples, identities=found.identities)
+
+    def _watched(self, job: Cell, names: Sequence[str]) -> list[Finding]:
+        judges: dict[str, Any] = {name: PROPERTIES[name].judge(job.scenario) for name in names}  # type: ignore[attr-defined]
+        watch = _Watch(judges, self._planned(judges), self.ledger, self.implementation)
+        failed = ""
+        for number, size in enumerate(_shards(watch.planned)):
+            try:
+                watch.see(self.implementation.run(job.operation, job.scenario, size, self._seed(job, number)))
+            except AdapterError as error:
+                failed = str(error)
+            if failed or watch.certain:
+                break
+        return [self._finding(job, name, *watch.status(name, failed), **watch.numbers(name)) for name in names]
+
+    def _planned(self, judges: dict[str, Any]) -> int:
+        """Return the calls of a cell: what its first statistical property needs, within the budget's bounds."""
+        laws = [judge.law for judge in judges.values() if isinstance(judge, StatisticalJudge) and judge.law.degrees]
+        if not laws:
+            return min(CERTAIN, self.budget.least)
+        alpha = self.ledger.alpha_of_a_finding
+        needed = plan_samples(laws[0].degrees, self.budget.total_variation, alpha)
+        return min(max(needed, self.budget.least), self.budget.most)
+
+    def _seed(self, job: Cell, number: int) -> int:
+        scenario = job.scenario
+        name = (
+            f"{self.seed}|{job.operation}|{scenario.pair.name}|{job.name}|{scenario.lookahead}|{scenario.prompt}|"
+            f"{scenario.max_new_tokens}|{number}"
+        )
+        return int.from_bytes(sha256(name.encode()).digest()[:6], "big")
+
+
+def _shards(planned: int) -> Iterator[int]:
+    """Yield the sizes of the shards: small at first, so that a gross fault costs little."""
+    size, left = FIRST_SHARD, planned
+    while left:
+        yield min(size, left)
+        left -= min(size, left)
+        size = min(2 * size, LARGEST_SHARD)
+
+
+class _Watch:
+    """The judges of one cell while its calls come in."""
+
+    def __init__(self, judges: dict[str, Any], planned: int, ledger: Ledger, implementation: Implementation) -> None:
+        self.judges = judges
+        self.planned = planned
+        self.ledger = ledger
+        self.implementation = implementation
+        self.samples = dict.fromkeys(judges, 0)
+        self.log_e: dict[str, float] = {}
+        self.broken: dict[str, str] = {}
+
+    def see(self, tokens: Any) -> None:
+        """Take one shard into account. Tokens that are none are for ``block-length`` alone."""
+        for name, judge in sorted(self.judges.items(), key=lambda item: isinstance(item[1], StatisticalJudge)):
+            if name in self.broken or "block-length" in self.broken:
+                continue
+            judge.see(tokens)
+            self.samples[name] += len(tokens)
+            if judge.failure:
+                self.broken[name] = judge.failure
+            elif isinstance(judge, StatisticalJudge):
+                self._weigh(name, judge)
+
+    def _weigh(self, name: str, judge: StatisticalJudge) -> None:
+        alpha = self.ledger.alpha_of_a_finding
+        self.log_e[name] = log_evidence(judge.law, judge.counts, planned=self.planned, alpha=alpha)
+        if self.ledger.broken(self.log_e[name]):
+            self.broken[name] = judge.worst()
+
+    @property
+    def certain(self) -> bool:
+        """Whether more calls can change nothing that the verdict needs."""
+        lossless = [name for name in self.judges if PROPERTIES[name].profile == LOSSLESS]
+        decisive = [name for name in lossless if PROPERTIES[name].tier == STATISTICAL] or lossless
+        return "block-length" in self.broken or bool(decisive and decisive[0] in self.broken)
+
+    def status(self, name: str, failed: str) -> tuple[str, str]:
+        """Return the status of a property and what to say."""
+        claimed = PROPERTIES[name].profile in (LOSSLESS, *self.implementation.claims)
+        if name in self.broken:
+            return (BROKEN, self.broken[name]) if claimed else (NOT_CLAIMED, f"differs: {self.broken[name]}")
+        if failed:
+            return INCONCLUSIVE, failed
+        if self.samples[name] < self.planned:
+            return INCONCLUSIVE, f"stopped after {self.samples[name]} calls: {next(iter(self.broken))} is broken"
+        return (HOLDS if claimed else NOT_CLAIMED), self._note(name)
+
+    def _note(self, name: str) -> str:
+        judge = self.judges[name]
+        if isinstance(judge, DeterministicJudge):
+            return f"would have shown a rate of {rarest_detectable(self.samples[name]):.2g}"
+        return str(judge.note(judge.counts))
+
+    def numbers(self, name: str) -> dict[str, Any]:
+        """Return the numbers of a finding."""
+        judge, samples = self.judges[name], self.samples[name]
+        if not isinstance(judge, StatisticalJudge):
+            return {"samples": samples}
+        log_e = inf if judge.failure else self.log_e.get(name)
+        found: dict[str, Any] = {"samples": samples, "log_e": log_e, "joint": judge.joint}
+        if judge.law.degrees:
+            found["chi_square_p"] = chi_square_p_value(judge.law, judge.counts)
+            found["smallest_detectable_tv"] = smallest_detectable(
+                judge.law.degrees, samples, self.ledger.alpha_of_a_finding
+            )
+        return found
