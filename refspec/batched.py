@@ -49,76 +49,90 @@ def verify_draft(
     ------
     ValueError  as the clear code, and names the batch entry
     """
-    return apply_rule(*_checked(target_rows, draft_rows, draft_tokens, accept_u, final_u))
+    targets, drafts, tokens, coins, finals = _checked(target_rows, draft_rows, draft_tokens, accept_u, final_u)
+    chain, position = np.arange(len(tokens)), np.arange(tokens.shape[1])
+    read = np.maximum(tokens, 0)
+    target_mass = targets[chain[:, None], position, read]  # [B, K]
+    draft_mass = drafts[chain[:, None], position, read]
+    kept, rejected = accepted_prefix(target_mass, draft_mass, tokens, coins)
+    weights = targets[chain, kept]
+    weights[rejected] = recovery(weights[rejected], drafts[chain[rejected], kept[rejected]])
+    return _with_final(tokens, kept, index(weights, finals))
 
 
-def apply_rule(target_rows: Floats, draft_rows: Floats, draft_tokens: Ints, accept_u: Floats, final_u: Floats) -> Ints:
-    """The rule of ``verify_draft`` itself, on arrays that are known to be sound."""
-    chains, lookahead = draft_tokens.shape
-    chain = np.arange(chains)
-    tokens = np.maximum(draft_tokens, 0)[:, :, None]
-    target_mass = np.take_along_axis(target_rows[:, :lookahead], tokens, axis=2)[:, :, 0]  # [B, K]
-    draft_mass = np.take_along_axis(draft_rows, tokens, axis=2)[:, :, 0]
-    accepted = (target_mass >= draft_mass) | (accept_u * draft_mass < target_mass)
-    accepted &= draft_tokens != NOTHING
-    kept = np.cumprod(accepted, axis=1).sum(axis=1)  # [B] accepted prefix
-    rejected = kept < (draft_tokens != NOTHING).sum(axis=1)
-    weights = target_rows[chain, kept]  # [B, V] the bonus row, unless a draft was rejected
-    left = np.maximum(weights[rejected] - draft_rows[chain[rejected], kept[rejected]], 0)
-    has_mass = left.any(axis=1)
-    weights[np.flatnonzero(rejected)[has_mass]] = left[has_mass]
-    emitted = np.full((chains, lookahead + 1), NOTHING, dtype=np.intp)
-    before = np.arange(lookahead) < kept[:, None]
-    emitted[:, :-1][before] = draft_tokens[before]
-    emitted[chain, kept] = index(weights, final_u)
+def accepted_prefix(
+    target_mass: Floats, draft_mass: Floats, draft_tokens: Ints, accept_u: Floats
+) -> tuple[Ints, NDArray[np.bool_]]:  # four of [B, K] -> [B], [B]
+    """Return how many drafted tokens each chain keeps, and whether it rejected one."""
+    drafted = draft_tokens != NOTHING
+    accepted = drafted & ((target_mass >= draft_mass) | (accept_u * draft_mass < target_mass))
+    kept = np.cumprod(accepted, axis=1).sum(axis=1)
+    return kept, np.asarray(kept < drafted.sum(axis=1))
+
+
+def recovery(target_rows: Floats, draft_rows: Floats) -> Floats:  # [B, V], [B, V] -> [B, V]
+    """Return the weights that replace a rejected token; as ``refspec.rejection.recovery``."""
+    weights = np.maximum(target_rows - draft_rows, 0)
+    return np.where(weights.any(axis=1, keepdims=True), weights, target_rows)
+
+
+def _with_final(draft_tokens: Ints, kept: Ints, final: Ints) -> Ints:  # [B, K], [B], [B] -> [B, K+1]
+    """Return the kept tokens, the final one, and -1 to the end."""
+    emitted = np.pad(draft_tokens, ((0, 0), (0, 1)), constant_values=NOTHING)
+    emitted[np.arange(emitted.shape[1]) > kept[:, None]] = NOTHING
+    emitted[np.arange(len(emitted)), kept] = final
     return emitted
 
 
 def _checked(
     target_rows: ArrayLike, draft_rows: ArrayLike, draft_tokens: ArrayLike, accept_u: ArrayLike, final_u: ArrayLike
 ) -> tuple[Floats, Floats, Ints, Floats, Floats]:
-    targets, target_tolerance = _floats(target_rows, "target")
-    drafts, draft_tolerance = _floats(draft_rows, "draft")
+    """Return the five inputs as arrays, or refuse them. Rows that are not read come back as zeros."""
     tokens = np.asarray(draft_tokens)
     if tokens.ndim != 2 or tokens.dtype.kind not in "iu":
         raise ValueError(f"draft_tokens: {tokens.dtype} {tokens.shape}; expected integers [B, K]")
     chains, lookahead = tokens.shape
-    vocabulary = targets.shape[2]
-    coins, finals = np.asarray(accept_u, dtype=np.float64), np.asarray(final_u, dtype=np.float64)
-    for name, array, shape in [
-        ("target", targets, (chains, lookahead + 1, vocabulary)),
-        ("draft", drafts, (chains, lookahead, vocabulary)),
-        ("accept_u", coins, (chains, lookahead)),
-        ("final_u", finals, (chains,)),
-    ]:
-        if array.shape != shape:
-            raise ValueError(f"{name}: shape {array.shape}; expected {shape} (are the roles swapped?)")
     drafted = tokens != NOTHING
-    _refuse_first(drafted[:, 1:] & ~drafted[:, :-1], "draft_tokens", tokens[:, 1:], "padding at the end only")
-    _refuse_first(drafted & ~((tokens >= 0) & (tokens < vocabulary)), "draft_tokens", tokens, f"0 to {vocabulary - 1}")
-    for name, uniforms in [("accept_u", coins), ("final_u", finals)]:
-        _refuse_first(~((uniforms >= 0) & (uniforms < 1)), name, uniforms, "0 <= u < 1")
-    scored = np.arange(lookahead + 1) <= drafted.sum(axis=1)[:, None]  # [B, K+1] a row that is read
-    _refuse_rows(targets, scored, target_tolerance, "target")
-    _refuse_rows(drafts, drafted, draft_tolerance, "draft")
+    scored = np.arange(lookahead + 1) <= drafted.sum(axis=1)[:, None]  # [B, K+1] which target rows are read
+    targets = _checked_rows(target_rows, "target", scored)
+    drafts = _checked_rows(draft_rows, "draft", drafted)
+    if targets.shape[2] != drafts.shape[2]:
+        raise ValueError(f"vocabularies differ: target {targets.shape[2]}, draft {drafts.shape[2]}")
+    after_a_gap = drafted & (np.cumsum(~drafted, axis=1) > 0)
+    _refuse_first(after_a_gap, "draft_tokens", tokens, "padding at the end only")
+    outside = drafted & ~((tokens >= 0) & (tokens < targets.shape[2]))
+    _refuse_first(outside, "draft_tokens", tokens, f"0 to {targets.shape[2] - 1}")
     mass = np.take_along_axis(drafts, np.maximum(tokens, 0)[:, :, None], axis=2)[:, :, 0]
     _refuse_first(drafted & ~(mass > 0), "draft mass of a drafted token", mass, "a drafted token to have mass")
-    return targets, drafts, tokens.astype(np.intp), coins, finals
+    coins = _checked_uniforms(accept_u, "accept_u", (chains, lookahead))
+    return targets, drafts, tokens.astype(np.intp), coins, _checked_uniforms(final_u, "final_u", (chains,))
 
 
-def _floats(rows: ArrayLike, name: str) -> tuple[Floats, float]:
-    """Return rows as float64, with the tolerance of the type they came in."""
-    numbers = as_numbers(rows, name=name, axes=3)
-    if is_exact(numbers):
+def _checked_rows(values: ArrayLike, name: str, read: NDArray[np.bool_]) -> Floats:  # [B, n, V], [B, n]
+    rows = as_numbers(values, name=name, axes=3)
+    if is_exact(rows):
         raise ValueError(f"{name}: fractions; the twin takes floats, the clear code takes both")
-    return numbers, sum_tolerance(np.asarray(rows).dtype, numbers.shape[2])
-
-
-def _refuse_rows(rows: Floats, read: NDArray[np.bool_], tolerance: float, name: str) -> None:
+    _refuse_shape(rows, name, (*read.shape, rows.shape[2]))
+    if not read.all():
+        rows = np.where(read[:, :, None], rows, 0.0)
     _refuse_first(read[:, :, None] & ~(rows >= 0), name, rows, "a probability")
     if rows.size:
+        tolerance = sum_tolerance(np.asarray(values).dtype, rows.shape[2])
         sums = np.cumsum(rows, axis=2)[:, :, -1]
         _refuse_first(read & ~(abs(sums - 1) <= tolerance), f"sum of {name} row", sums, f"1 (within {tolerance:.2g})")
+    return rows
+
+
+def _checked_uniforms(values: ArrayLike, name: str, shape: tuple[int, ...]) -> Floats:
+    uniforms = np.asarray(values, dtype=np.float64)
+    _refuse_shape(uniforms, name, shape)
+    _refuse_first(~((uniforms >= 0) & (uniforms < 1)), name, uniforms, "0 <= u < 1")
+    return uniforms
+
+
+def _refuse_shape(array: Rows, name: str, shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise ValueError(f"{name}: shape {array.shape}; expected {shape} (are the roles swapped?)")
 
 
 def _refuse_first(wrong: NDArray[np.bool_], name: str, values: Rows, expected: str) -> None:
@@ -159,8 +173,13 @@ def speculative_step(
     draft_u, accept_u, final_u = uniforms[:, :lookahead], uniforms[:, lookahead:-1], uniforms[:, -1]
     tokens, visited = propose(draft, draft_states, draft_u)
     tokens = np.where(np.arange(lookahead) < drafted[:, None], tokens, NOTHING)
-    scored = follow(target, target_states, tokens)
-    return apply_rule(target.rows[scored], draft.rows[visited], tokens, accept_u, final_u)
+    scored = follow(target, target_states, tokens)  # [B, K+1]
+    read = np.maximum(tokens, 0)
+    kept, rejected = accepted_prefix(target.rows[scored[:, :-1], read], draft.rows[visited, read], tokens, accept_u)
+    chain = np.arange(len(tokens))
+    weights = target.rows[scored[chain, kept]]
+    weights[rejected] = recovery(weights[rejected], draft.rows[visited[chain[rejected], kept[rejected]]])
+    return _with_final(tokens, kept, index(weights, final_u))
 
 
 def generate(

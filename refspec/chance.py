@@ -10,7 +10,6 @@ from numbers import Rational
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
-
 from numpy.typing import NDArray
 
 from refspec.distribution import Row

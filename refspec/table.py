@@ -40,24 +40,26 @@ def compile_table(
     knobs: SamplingKnobs = PLAIN,
     max_states: int = 20_000,
 ) -> Table:
-    """Return the table of every state that can follow one of the prompts, by a walk over all tokens.
+    """Return the table of every state that can follow one of the prompts, breadth first.
 
     Raises
     ------
     TooManyStatesError  more than ``max_states`` states were found
     """
-    waiting = [tuple(prompt) for prompt in prompts]
-    states: dict[Hashable, int] = {}
     found: list[Tokens] = []
-    while waiting:
-        prefix = waiting.pop()
-        if (key := model.state_key(prefix)) in states:
-            continue
-        if len(found) == max_states:
-            raise TooManyStatesError(f"more than {max_states} states follow the prompts")
-        states[key] = len(found)
-        found.append(prefix)
-        waiting += [(*prefix, token) for token in range(model.vocabulary)]
+    states: dict[Hashable, int] = {}
+
+    def state(prefix: Tokens) -> int:
+        key = model.state_key(prefix)
+        if key not in states:
+            if len(found) == max_states:
+                raise TooManyStatesError(f"more than {max_states} states follow the prompts")
+            states[key] = len(found)
+            found.append(prefix)
+        return states[key]
+
+    for prompt in prompts:
+        state(tuple(prompt))
+    successors = [[state((*prefix, token)) for token in range(model.vocabulary)] for prefix in found]  # found grows
     rows = np.concatenate([next_rows(model, prefix, knobs=knobs) for prefix in found])
-    successors = [[states[model.state_key((*prefix, token))] for token in range(model.vocabulary)] for prefix in found]
     return Table(rows, np.array(successors, dtype=np.intp), states)

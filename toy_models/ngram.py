@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+OTHER = "<rarer>"  # no character, and no word of UNITS
 UNITS = {"characters": r"(?s:.)", "words": r"\w+|[^\w\s]"}
 
 
@@ -60,7 +61,7 @@ def read_text(path: str | Path | None = None, *, unit: str = "characters", class
     ids = {symbol: i for i, symbol in enumerate(ordered)}
     if classes is not None and classes < len(ordered):
         ids = {symbol: min(i, classes - 1) for symbol, i in ids.items()}
-        ordered = [*ordered[: classes - 1], "other"]
+        ordered = [*ordered[: classes - 1], OTHER]
     digest = sha256(content.encode()).hexdigest()
     return Text(name, digest, tuple(ordered), tuple(ids[symbol] for symbol in symbols))
 
@@ -73,7 +74,7 @@ def _python_help() -> str:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_bytes().decode("utf-8")  # as it is: read_text would change its line ends, and so its digest
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: byte {error.start} is not UTF-8; expected a text file") from error
 

@@ -76,7 +76,8 @@ class NearbyModel(RandomLogitModel):
         other_row = _softmax(super().logits(context))
         apart = abs(target_row - other_row).sum() / 2
         share = min(1.0, self.distance / apart) if apart else 0.0
-        return np.log((1 - share) * target_row + share * other_row)
+        with np.errstate(divide="ignore"):  # a row too sharp for a float has zeros: -inf is their logit
+            return np.asarray(np.log((1 - share) * target_row + share * other_row))
 
 
 def _softmax(logits: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class TabularModel:
         if len(weights) != self.vocabulary:
             raise ValueError(f"context {context}: {len(weights)} weights; expected {self.vocabulary}")
         for y, weight in enumerate(weights):
-            if int(weight) != weight or not weight >= 0:
+            if not isinstance(weight, Integral) or weight < 0:
                 raise ValueError(f"context {context}, index {y}: {weight!r}; expected an integer >= 0")
         total = sum(int(weight) for weight in weights)
         if total == 0:

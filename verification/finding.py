@@ -50,6 +50,7 @@ class Result:
     """A whole run.
 
     verdict    "holds", "broken", "inconclusive" or "nothing_ran"
+    calls      calls of the implementation that were judged
     log_e      log of the weighted average of all e-values
     alpha      false-alarm rate of the run
     """
@@ -58,6 +59,7 @@ class Result:
     budget: str
     verdict: str
     findings: tuple[Finding, ...]
+    calls: int
     log_e: float
     alpha: float
     seed: int

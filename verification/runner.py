@@ -101,6 +101,7 @@ def check(
         budget=budget.name,
         verdict=_verdict(findings, run.ledger, log_e),
         findings=(*findings, *_not_offered(chosen, jobs)),
+        calls=run.calls,
         log_e=log_e,
         alpha=alpha,
         seed=seed,
@@ -167,6 +168,7 @@ class _Run:
     budget: Budget
     ledger: Ledger
     seed: int
+    calls: int = 0
 
     def findings(self, job: Cell) -> list[Finding]:
         """Return the findings of one cell."""
@@ -195,6 +197,7 @@ class _Run:
             )
         except AdapterError as error:
             return self._finding(job, name, INCONCLUSIVE, str(error))
+        self.calls += found.samples
         status = BROKEN if found.failure else HOLDS
         message = found.failure or found.note
         return self._finding(job, name, status, message, samples=found.samples, identities=found.identities)
@@ -204,6 +207,7 @@ class _Run:
         watch = _Watch(judges, self._planned(judges), self.ledger, self.implementation)
         failed = ""
         for number, size in enumerate(_shards(watch.planned)):
+            self.calls += size
             try:
                 watch.see(self.implementation.run(job.operation, job.scenario, size, self._seed(job, number)))
             except AdapterError as error:

@@ -102,6 +102,11 @@ def test_index_on_fractions_is_the_exact_inverse(weights, u):
     assert before <= Fraction(u) < after
 
 
+def test_large_integer_weights_do_not_overflow():
+    assert ReplayedChance(final_u=0.25).draw([2**62, 2**62]) == 0
+    assert ReplayedChance(final_u=0.75).draw([2**62, 2**62]) == 1
+
+
 def test_index_writes_to_nothing():
     weights = np.array([1.0, 2.0, 1.0])
     weights.flags.writeable = False

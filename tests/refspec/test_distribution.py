@@ -135,7 +135,7 @@ def test_float32_rows_are_widened_and_may_miss_one_by_their_own_rounding():
     rows = as_rows(np.full((1, 3), third), name="draft")
     assert rows.dtype == np.float64
     assert rows.tolist() == [[float(third)] * 3]
-    with pytest.raises(ValueError, match="draft row 0: sums to 1.00000002"):
+    with pytest.raises(ValueError, match=r"draft row 0: sums to 1\.00000002"):
         as_rows(np.full((1, 3), float(third)), name="draft")
 
 
@@ -150,7 +150,7 @@ def test_a_sum_beyond_the_tolerance_of_its_type_is_refused(dtype):
     tolerance = sum_tolerance(np.dtype(dtype), 2)
     inside, outside = dtype(0.5 + 0.9 * tolerance), dtype(0.5 + 1.2 * tolerance)
     assert as_rows(np.array([[0.5, inside]], dtype=dtype), name="target")[0, 1] == inside
-    with pytest.raises(ValueError, match="target row 0: sums to 1.0"):
+    with pytest.raises(ValueError, match=r"target row 0: sums to 1\.0"):
         as_rows(np.array([[0.5, outside]], dtype=dtype), name="target")
 
 

@@ -228,7 +228,7 @@ def test_equal_states_of_a_repeat_are_merged():
         lambda chance: chance.repeat(
             lambda chance, _: 1 + chance.draw([1, 1]), 0, done=lambda height: height >= 3, alike=lambda _: None
         ),
-        max_leaves=3,
+        max_leaves=4,
     )
     assert law == {3: Fraction(5, 8), 4: Fraction(3, 8)}
 

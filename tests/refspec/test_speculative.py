@@ -267,7 +267,7 @@ def test_a_block_is_the_beginning_of_a_sample_of_the_target(tables, lookahead):
 def test_propose_draws_token_after_token_from_the_rows_it_returns():
     draft = get_pair("context").draft
     tokens, rows = propose(draft=draft, prefix=(0,), lookahead=3, chance=ReplayedChance(draft_u=(0.9, 0.0, 0.35)))
-    assert tokens == (3, 0, 1)  # after 0: (.1, .2, .35, .35); after 3: (.15, ...); after 0: .35 is past .3
+    assert tokens == (3, 0, 2)  # after 0: (.1, .2, .35, .35); after 3: (.15, ...)
     assert rows.tolist() == draft.score((0,), (3, 0)).tolist()
 
 
@@ -315,7 +315,6 @@ def test_the_number_of_tokens_of_a_loop(name, lookahead, pmf):
         ("g3", 4, "77/25"),
         ("context", 2, "99/50"),
         ("context", 3, "278/125"),
-        ("single-residual", 2, "111/50"),
     ],
 )
 def test_the_mean_number_of_tokens_of_a_loop(name, lookahead, mean):
@@ -334,8 +333,7 @@ def test_the_variance_of_the_number_of_tokens_of_a_loop(name, lookahead, varianc
 
 
 def test_a_loop_without_lookahead_is_a_step_of_the_baseline():
-    law = {block: mass for block, mass in step_law("context", 0).items()}
-    assert law == {
+    assert step_law("context", 0) == {
         Block((y,), drafted=0, verified=0, accepted=0): Fraction(weight, 10) for y, weight in enumerate((4, 3, 2, 1))
     }
 
@@ -577,7 +575,7 @@ def test_greedy_decoding_is_greedy_whatever_the_draft_says():
     chance = SampledChance(np.random.default_rng(0))
     tokens = generate(target=pair.target, draft=pair.draft, lookahead=3, chance=chance, **arguments)
     assert tokens == autoregressive.generate(target=pair.target, chance=chance, **arguments)
-    assert tokens == tuple(token % 3 for token in (0, 0, 0, 0, 0, 0, 0, 0))
+    assert tokens == (0,) * 8
 
 
 def test_a_prompt_of_numpy_integers_gives_plain_integers():

@@ -128,8 +128,6 @@ def test_survival_under_knobs(name, knobs, draft_knobs):
         ("g3", 4, "77/25"),
         ("context", 2, "99/50"),
         ("context", 3, "278/125"),
-        ("single-residual", 2, "111/50"),
-        ("single-residual", 3, "1303/500"),
     ],
 )
 def test_expected_tokens_in_context_by_hand(name, lookahead, mean):

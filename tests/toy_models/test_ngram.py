@@ -38,7 +38,7 @@ def test_words_are_runs_of_letters_and_single_marks(text_file):
 
 def test_the_rarer_symbols_are_folded_into_the_last_class(text_file):
     text = read_text(text_file("aaabbcd"), classes=3)
-    assert text.symbols == ("a", "b", "other")
+    assert text.symbols == ("a", "b", "<rarer>")
     assert text.tokens == (0, 0, 0, 1, 1, 2, 2)
 
 
@@ -113,7 +113,7 @@ def test_a_context_of_two_tokens_gives_way_to_one(text_file):
     """In 0 0 1 0 1 the pair 1 0 is followed by one 1; the pair 1 1 is not there at all."""
     text = read_text(text_file("aabab"))
     model, shorter = NGramModel(text, order=3), NGramModel(text, order=2)
-    np.testing.assert_allclose(model.row((1, 0)), (shorter.row((0,)) + [0, 1]) / 2, rtol=1e-15)
+    np.testing.assert_allclose(model.row((1, 0)), (shorter.row((0,)) + np.array([0, 1])) / 2, rtol=1e-15)
     np.testing.assert_allclose(model.row((1, 1)), shorter.row((1,)), rtol=1e-15)
 
 

@@ -13,14 +13,14 @@ from verification.properties.base import PROOF, REFERENCE, Examined, Property
 from verification.scenario import Scenario
 
 BY_ENUMERATION = 8  # up to this vocabulary the code of one position is enumerated, above it its residual is added up
-MOST_STATES = 256
+MOST_CELLS = 20_000
 
 
 class StateCertificate(Property):
     """If it holds in every pair of states, every loop keeps the joint law, at any length, by induction.
 
-    In fractions, O(V) to O(V**2) a state. The states are those that one loop from the prompt can meet; where there
-    are more than 256, the 256 likeliest, and the note says so.
+    In fractions, O(V) to O(V**2) a state. The states are those that one loop from the prompt can meet; where they
+    have more than 20 000 cells, the likeliest of them, and the note says so.
     """
 
     id = "state-certificate"
@@ -52,7 +52,8 @@ def _states(scenario: Scenario) -> tuple[list[tuple[int, int]], int]:
     for level in levels:
         for target_state, draft_state, weight in zip(*level, strict=True):
             weights[target_state, draft_state] = weights.get((target_state, draft_state), 0.0) + weight
-    return sorted(weights, key=lambda states: -weights[states])[:MOST_STATES], len(weights)
+    most = max(MOST_CELLS // scenario.vocabulary, 1)
+    return sorted(weights, key=lambda states: -weights[states])[:most], len(weights)
 
 
 def _emitted_row(target_row: Row, draft_row: Row) -> Row:

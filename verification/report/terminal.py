@@ -1,0 +1,124 @@
+"""The run as a table by property, the broken findings in full, and one closing sentence."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from verification.finding import BROKEN, HOLDS, INCONCLUSIVE, NOT_CLAIMED, NOTHING_RAN, Finding, Result
+from verification.properties import PROPERTIES
+from verification.properties.base import DETERMINISTIC, PROOF, STATISTICAL
+from verification.report.json_report import versions
+
+HOW = {PROOF: "proved", DETERMINISTIC: "decided", STATISTICAL: "estimated"}
+STYLES = {HOLDS: "green", BROKEN: "bold red", INCONCLUSIVE: "yellow", NOT_CLAIMED: "dim"}
+MOST_SHOWN = 5
+
+
+def show(result: Result, console: Console, rerun: str) -> None:
+    """Print a run; ``rerun`` is the command line up to the options that select a finding."""
+    header = ", ".join(f"{name} {version}" for name, version in versions().items())
+    console.print(f"[bold]{result.implementation}[/], budget {result.budget}, seed {result.seed} ({header})")
+    for name, digest in result.texts.items():
+        console.print(f"text {name}, SHA-256 {digest}", style="dim", soft_wrap=True)
+    console.print(_table(result))
+    for finding in _worth_showing(result.findings):
+        console.print(_in_full(finding, result, rerun), soft_wrap=True, markup=False)
+    console.print(closing(result), soft_wrap=True, style=STYLES.get(result.verdict, "yellow"), markup=False)
+
+
+def _table(result: Result) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("property", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("cells", justify="right")
+    table.add_column("result", no_wrap=True)
+    table.add_column("from")
+    table.add_column("would have shown")
+    for name, made in PROPERTIES.items():
+        found = [finding for finding in result.findings if finding.property == name]
+        if found:
+            status = _status(found)
+            cells = sum(bool(finding.pair) for finding in found)
+            styled = f"[{STYLES[status]}]{status}[/]"
+            table.add_row(name, HOW[made.tier], str(cells or ""), styled, _basis(found), _bias(found))
+    return table
+
+
+def _status(found: Sequence[Finding]) -> str:
+    """Return the gravest status among findings of one property."""
+    statuses = {finding.status for finding in found}
+    return next(status for status in (BROKEN, INCONCLUSIVE, HOLDS, NOT_CLAIMED) if status in statuses)
+
+
+def _basis(found: Sequence[Finding]) -> str:
+    """Say what a result rests on."""
+    if not found[0].pair:
+        return found[0].message
+    if found[0].tier == PROOF:
+        return f"{sum(finding.identities for finding in found):,} identities"
+    return f"{sum(finding.samples for finding in found):,} calls"
+
+
+def _bias(found: Sequence[Finding]) -> str:
+    """Say how small a bias would have been seen, in the worst cell."""
+    if not found[0].pair:
+        return ""
+    if found[0].tier == PROOF:
+        return "any"
+    biases = [finding.smallest_detectable_tv for finding in found if finding.smallest_detectable_tv is not None]
+    if not biases:
+        return "one wrong reply"
+    return f"{'joint TV' if all(finding.joint for finding in found) else 'TV'} {max(biases):.3f}"
+
+
+def _worth_showing(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the broken findings, smallest pair first, a few of each property; else what was inconclusive."""
+    chosen: list[Finding] = []
+    broken = [finding for finding in findings if finding.status == BROKEN]
+    for finding in sorted(broken, key=lambda f: (f.samples, f.lookahead)):
+        if sum(shown.property == finding.property for shown in chosen) == 0:
+            chosen.append(finding)
+    return (chosen or [finding for finding in findings if finding.status == INCONCLUSIVE])[:MOST_SHOWN]
+
+
+def _in_full(finding: Finding, result: Result, rerun: str) -> str:
+    made = PROPERTIES[finding.property]
+    held = sorted({f.property for f in result.findings if f.status == HOLDS} - _broken_properties(result))
+    lines = [
+        f"\n{finding.status.upper()}  {finding.property} ({made.profile})",
+        f"  says    {made.sentence}",
+        f"  where   pair {finding.pair}, {finding.knobs}, K = {finding.lookahead}, {finding.operation}, "
+        f"{finding.samples} calls",
+        f"  seen    {finding.message}",
+        f"  log E   {finding.log_e:.1f}" if finding.log_e is not None else "",
+        f"  holds   {', '.join(held) or 'nothing else that was asked'}",
+        f"  rerun   {rerun} --property {finding.property} --pair {finding.pair} --lookahead {finding.lookahead} "
+        f"--seed {result.seed}",
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def _broken_properties(result: Result) -> set[str]:
+    return {finding.property for finding in result.findings if finding.status == BROKEN}
+
+
+def closing(result: Result) -> str:
+    """Return the one sentence that a run comes down to."""
+    alarm = f"the false-alarm rate of the whole run is {result.alpha:g}"
+    if result.verdict == NOTHING_RAN:
+        return "Nothing ran: the selection and the claims have no cell of the matrix in common."
+    if result.verdict == BROKEN:
+        broken = ", ".join(sorted(_broken_properties(result))) or "the evidence of all findings together"
+        return f"Broken: {broken}; {alarm}."
+    identities = sum(f.identities for f in result.findings)
+    proved = f"{identities:,} exact identities proved, " if identities else ""
+    if result.verdict == INCONCLUSIVE:
+        return f"Inconclusive after {proved}{result.calls:,} calls, nothing broken so far; {alarm}."
+    bias = result.smallest_detectable_tv
+    seen = (
+        f"a joint total variation of {bias:.4f} or more on any prefix tree would have been found with probability 0.99"
+        if bias is not None
+        else "no prefix tree was counted in full, so no joint total variation is claimed"
+    )
+    return f"Holds: {proved}{result.calls:,} calls judged; {alarm}, and {seen}."
