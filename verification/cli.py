@@ -3,13 +3,12 @@
 import secrets
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import click
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from refspec import __version__
 from verification.adapters.loopback import Reference
 from verification.adapters.protocol import AdapterError, Implementation, UsageError
 from verification.adapters.python import load
@@ -26,56 +25,62 @@ EXIT_CODES = {
     NOTHING_RAN: EXIT_NOTHING_RAN,
 }
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
-
-@app.callback()
-def refspec() -> None:
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version=__version__, prog_name="refspec")
+def command() -> None:
     """Say whether an implementation of speculative sampling follows the target's law."""
 
 
-@app.command("check")
+@command.command("check")
+@click.argument("target", required=False)
+@click.option("--budget", type=click.Choice(list(BUDGETS)), default="ci", show_default=True, help="How much to do.")
+@click.option("--property", "properties", multiple=True, metavar="ID", help="Only this property; repeatable.")
+@click.option("--pair", "pairs", multiple=True, metavar="NAME", help="Only this pair of models; repeatable.")
+@click.option("--lookahead", "lookaheads", multiple=True, type=int, metavar="K", help="Only this K; repeatable.")
+@click.option("--text", type=click.Path(path_type=Path), help="Fit the n-gram models on this UTF-8 text file.")
+@click.option("--alpha", type=float, default=1e-6, show_default=True, help="False-alarm rate of the whole run.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the run.")
+@click.option("--vary-seed", is_flag=True, help="Draw a seed, and print it.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the findings to this file.")
 def check_command(
-    target: Annotated[
-        str | None,
-        typer.Argument(help="module:object, an adapter or a verify function; without it the reference itself."),
-    ] = None,
-    budget: Annotated[str, typer.Option(help=f"How much to do: {' or '.join(BUDGETS)}.")] = "ci",
-    property_: Annotated[list[str] | None, typer.Option("--property", help="Only this property; repeatable.")] = None,
-    pair: Annotated[list[str] | None, typer.Option(help="Only this pair of models; repeatable.")] = None,
-    lookahead: Annotated[list[int] | None, typer.Option(help="Only this lookahead K; repeatable.")] = None,
-    text: Annotated[Path | None, typer.Option(help="Fit the n-gram models on this UTF-8 text file.")] = None,
-    alpha: Annotated[float, typer.Option(help="False-alarm rate of the whole run.")] = 1e-6,
-    seed: Annotated[int, typer.Option(help="Seed of the run.")] = 0,
-    vary_seed: Annotated[bool, typer.Option("--vary-seed", help="Draw a seed, and print it.")] = False,
-    json: Annotated[Path | None, typer.Option(help="Write the findings to this file.")] = None,
+    target: str | None,
+    budget: str,
+    properties: tuple[str, ...],
+    pairs: tuple[str, ...],
+    lookaheads: tuple[int, ...],
+    text: Path | None,
+    alpha: float,
+    seed: int,
+    vary_seed: bool,
+    json_file: Path | None,
 ) -> None:
-    """Check an implementation against the exact laws of the standard rule.
+    """Check TARGET, module:object, against the exact laws; without TARGET the reference itself.
+
+    TARGET is an adapter with any of verify, draft_and_verify and generate, or a verify function.
 
     Exit codes: 0 holds, 1 broken, 2 interrupted, 3 inconclusive (the adapter failed), 4 usage, 5 nothing ran.
     """
-    if budget not in BUDGETS:
-        raise UsageError(f"no budget {budget!r}; expected one of {', '.join(BUDGETS)}")
     if not 0 < alpha < 1:
         raise UsageError(f"alpha is {alpha}; expected between 0 and 1")
-    if json is not None and not json.absolute().parent.is_dir():
-        raise UsageError(f"{json}: no such folder")
-    implementation = load(target) if target else Implementation(Reference(), "refspec")
+    if json_file is not None and (json_file.is_dir() or not json_file.absolute().parent.is_dir()):
+        raise UsageError(f"{json_file}: no file can be written there")
+    implementation = load(target) if target else Implementation(Reference(), "refspec", is_reference=True)
     with _progress() as bar:
         task = bar.add_task("", total=1.0)
         result = check(
             implementation,
             budget=BUDGETS[budget],
-            selection=Selection(tuple(property_ or ()), tuple(pair or ()), tuple(lookahead or ())),
+            selection=Selection(properties, pairs, lookaheads),
             text=text,
             alpha=alpha,
             seed=secrets.randbits(32) if vary_seed else seed,
             progress=lambda done, what: bar.update(task, completed=done, description=what),
         )
     show(result, Console(), _rerun(target, budget, text, alpha))
-    if json is not None:
-        json.write_text(as_json(result) + "\n", encoding="utf-8")
-    raise typer.Exit(EXIT_CODES[result.verdict])
+    if json_file is not None:
+        json_file.write_text(as_json(result) + "\n", encoding="utf-8")
+    sys.exit(EXIT_CODES[result.verdict])
 
 
 def _progress() -> Progress:
@@ -97,20 +102,17 @@ def _rerun(target: str | None, budget: str, text: Path | None, alpha: float) -> 
 def main() -> None:
     """Run the command; turn what a person did wrong into one line and exit code 4."""
     try:
-        sys.exit(app(standalone_mode=False))
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        _say("interrupted")
-        sys.exit(EXIT_INTERRUPTED)
-    except click.ClickException as error:
-        _say(error.format_message())
-        sys.exit(EXIT_USAGE)
+        command(standalone_mode=False)
+    except (click.Abort, KeyboardInterrupt):
+        _leave("interrupted", EXIT_INTERRUPTED)
     except AdapterError as error:
-        _say(str(error))
-        sys.exit(EXIT_INCONCLUSIVE)
+        _leave(str(error), EXIT_INCONCLUSIVE)
+    except click.ClickException as error:
+        _leave(error.format_message(), EXIT_USAGE)
     except (UsageError, OSError) as error:
-        _say(str(error))
-        sys.exit(EXIT_USAGE)
+        _leave(str(error), EXIT_USAGE)
 
 
-def _say(message: str) -> None:
+def _leave(message: str, code: int) -> None:
     print(f"refspec: {message}", file=sys.stderr)
+    sys.exit(code)

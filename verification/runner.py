@@ -12,11 +12,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from verification.adapters.protocol import AdapterError, Implementation, UsageError
+from verification.adapters.protocol import VERIFY, AdapterError, Implementation, UsageError
 from verification.finding import BROKEN, HOLDS, INCONCLUSIVE, NOT_CLAIMED, NOTHING_RAN, Finding, Result
 from verification.matrix import PROVE, Cell, cells
 from verification.properties import PROPERTIES
-from verification.properties.base import LOSSLESS, STATISTICAL, DeterministicJudge, Examined, StatisticalJudge
+from verification.properties.base import LOSSLESS, STANDARD, STATISTICAL, DeterministicJudge, Examined, StatisticalJudge
 from verification.statistics.chi_square import chi_square_p_value
 from verification.statistics.evidence import log_evidence
 from verification.statistics.ledger import Ledger
@@ -84,7 +84,10 @@ def check(
     UsageError  a property, pair or lookahead that the matrix does not have
     """
     started = perf_counter()
-    matrix = list(cells(text))
+    try:
+        matrix = list(cells(text))
+    except ValueError as error:  # a text that no model can be fitted on
+        raise UsageError(str(error)) from error
     _refuse_unknown(selection, matrix)
     chosen = [selection.of(cell) for cell in matrix if cell.smoke or not budget.smoke]
     jobs = [job for cell in chosen if (job := _claimed(cell, implementation)).properties]
@@ -130,14 +133,16 @@ def _claimed(cell: Cell, implementation: Implementation) -> Cell:
     """Return the cell with the properties that the implementation can be asked for."""
     if cell.operation != PROVE and cell.operation not in implementation.operations:
         return replace(cell, properties=())
-    always = (LOSSLESS, "standard")  # the standard law is measured on the same calls, claimed or not
-    able = [name for name in cell.properties if PROPERTIES[name].profile in (*always, *implementation.claims)]
+    if cell.operation not in (PROVE, VERIFY) and not implementation.claims_knobs(cell.scenario.knobs):
+        return replace(cell, properties=())
+    always = {STANDARD}  # measured on the same calls, claimed or not
+    able = [name for name in cell.properties if PROPERTIES[name].profile in always | implementation.profiles]
     return replace(cell, properties=tuple(able))
 
 
 def _is_evidence(name: str, implementation: Implementation) -> bool:
     """Whether a finding of this property counts towards the verdict by its e-value."""
-    return PROPERTIES[name].tier == STATISTICAL and PROPERTIES[name].profile in (LOSSLESS, *implementation.claims)
+    return PROPERTIES[name].tier == STATISTICAL and PROPERTIES[name].profile in implementation.profiles
 
 
 def _not_offered(chosen: Sequence[Cell], jobs: Sequence[Cell]) -> Iterator[Finding]:
@@ -282,7 +287,7 @@ class _Watch:
 
     def status(self, name: str, failed: str) -> tuple[str, str]:
         """Return the status of a property and what to say."""
-        claimed = PROPERTIES[name].profile in (LOSSLESS, *self.implementation.claims)
+        claimed = PROPERTIES[name].profile in self.implementation.profiles
         if name in self.broken:
             return (BROKEN, self.broken[name]) if claimed else (NOT_CLAIMED, f"differs: {self.broken[name]}")
         if failed:

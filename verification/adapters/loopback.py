@@ -23,7 +23,7 @@ FEW = 64
 class Reference:
     """``refspec`` as an adapter."""
 
-    claims = frozenset({"lossless", "standard", "seeded", "target-calls", "reference"})
+    claims = frozenset({"lossless", "standard", "seeded", "target-calls"})
 
     def __init__(self) -> None:
         self._tables: dict[Any, Table] = {}

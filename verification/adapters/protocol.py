@@ -9,8 +9,12 @@ An adapter is any object with a set ``claims`` and some of these methods, keywor
     generate(*, pair, prompt, lookahead, knobs, max_new_tokens, stop, count, seed) -> tokens
         int [count, max_new_tokens], -1 after the last token; stop is a tuple of token sequences
 
-``pair.target`` and ``pair.draft`` are language models. A bare function is taken as ``verify``. ``claims`` holds the
-profile "lossless" (assumed where there is no ``claims``), and may hold "standard", "seeded" and "target-calls".
+``pair.target`` and ``pair.draft`` are language models. A bare function is taken as ``verify``.
+
+``claims`` holds the profile "lossless" (assumed where there is no ``claims``) and may hold "standard" (the exact law of
+the standard rule, its acceptance and its tokens per call), "seeded" and "target-calls" (one call of
+``pair.target.score`` a loop). Naming knobs ("greedy", "temperature", "top_k", "top_p", "min_p") limits the checks to
+those; naming none claims them all.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,11 +23,13 @@ from typing import Any
 
 import numpy as np
 
+from refspec.knobs import SamplingKnobs
 from verification.scenario import Ints, Scenario
 
 VERIFY, DRAFT_AND_VERIFY, GENERATE = "verify", "draft_and_verify", "generate"
 OPERATIONS = (VERIFY, DRAFT_AND_VERIFY, GENERATE)
-CLAIMS = ("lossless", "standard", "seeded", "target-calls", "reference")
+KNOB_CLAIMS = ("greedy", "temperature", "top_k", "top_p", "min_p")
+CLAIMS = ("lossless", "standard", "seeded", "target-calls", *KNOB_CLAIMS)
 
 
 class AdapterError(Exception):
@@ -44,9 +50,9 @@ def foreign_code(what: str) -> Iterator[None]:
 
 
 class Implementation:
-    """An adapter, its claims and its operations."""
+    """An adapter, its claims and its operations; ``is_reference`` adds the proofs of the reference's own code."""
 
-    def __init__(self, adapter: Any, name: str) -> None:
+    def __init__(self, adapter: Any, name: str, *, is_reference: bool = False) -> None:
         self.name = name
         self.operations: dict[str, Callable[..., Any]] = {
             operation: getattr(adapter, operation) for operation in OPERATIONS if hasattr(adapter, operation)
@@ -56,6 +62,15 @@ class Implementation:
         if not self.operations:
             raise UsageError(f"{name}: {adapter!r} has none of the operations {', '.join(OPERATIONS)}")
         self.claims = _claims(getattr(adapter, "claims", ("lossless",)), name)
+        self.profiles = self.claims | ({"lossless", "reference"} if is_reference else {"lossless"})
+
+    def claims_knobs(self, knobs: SamplingKnobs) -> bool:
+        """Whether the knobs that are turned here are among those claimed."""
+        named = self.claims.intersection(KNOB_CLAIMS)
+        turned = {name for name in ("top_k", "top_p", "min_p") if getattr(knobs, name) is not None}
+        if knobs.temperature != 1:
+            turned.add("temperature" if knobs.temperature else "greedy")
+        return not named or turned <= named
 
     def run(self, operation: str, scenario: Scenario, count: int, seed: int) -> Ints:
         """Return the reply to ``count`` calls as int [count, n]. Raises ``AdapterError``."""

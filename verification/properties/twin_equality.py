@@ -8,7 +8,7 @@ from refspec.speculative import speculative_step
 from verification.properties.base import DETERMINISTIC, REFERENCE, Examined, Property
 from verification.scenario import NOTHING, Scenario
 
-LOOPS = 400
+LOOPS = 100
 
 
 class TwinEquality(Property):

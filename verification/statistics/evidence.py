@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln, gammaln, logsumexp
+from scipy.special import betaln, gammaln
 
 from verification.statistics.planning import bound_on_chi_square
 
@@ -64,13 +64,13 @@ def log_evidence(law: Law, counts: NDArray[np.int64], *, planned: int, alpha: fl
     inside = (rows > 0) & (rows < 1)
     nodes = _dirichlet(rows, seen, visits / prior_ratio(rows.shape[1] - 1, alpha, SHARES[1] / len(rows)))
     cells = _beta(rows, seen, visits / prior_ratio(1, alpha, SHARES[2] / max(inside.sum(), 1)))[inside]
-    parts = [whole, _log_mean(nodes), _log_mean(cells)]
-    return float(logsumexp(parts, b=SHARES))
+    parts = np.array([whole, _log_mean(nodes), _log_mean(cells)])
+    return float(np.logaddexp.reduce(parts + np.log(SHARES)))
 
 
 def _log_mean(logarithms: Floats) -> float:
     """Return the log of the mean; of nothing, the bet that was not made, it is 0."""
-    return float(logsumexp(logarithms) - np.log(len(logarithms))) if len(logarithms) else 0.0
+    return float(np.logaddexp.reduce(logarithms) - np.log(len(logarithms))) if len(logarithms) else 0.0
 
 
 def prior_ratio(degrees: int, alpha: float, share: float) -> float:

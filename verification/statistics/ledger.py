@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from math import inf, log
 
 import numpy as np
-from scipy.special import logsumexp
 
 
 class Ledger:
@@ -39,7 +38,7 @@ class Ledger:
             raise ValueError(f"{len(log_evidences)} findings; the ledger was opened for {self.findings}")
         if not log_evidences:
             return -inf
-        return float(logsumexp(np.asarray(log_evidences)) - log(self.findings))
+        return float(np.logaddexp.reduce(log_evidences) - log(self.findings))
 
     def run_is_broken(self, log_evidences: Sequence[float]) -> bool:
         """Whether the evidence of the run reaches 1/alpha."""
