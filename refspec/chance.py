@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from refspec.distribution import Row
+from refspec.distribution import Row, cumulative
 
 State = TypeVar("State", bound=Any)
 Slot = float | Sequence[float] | NDArray[Any]  # the uniforms of one slot, or the only one
@@ -50,7 +50,7 @@ class Number:
         return bool(numerator >= denominator or self._beside(denominator) * denominator < numerator)
 
     def index(self, weights: Row) -> int:
-        edges = np.cumsum(weights)  # [V], left to right: the only reduction that decides anything
+        edges = cumulative(weights)  # [V]
         threshold = self._beside(edges[-1]) * edges[-1]
         return int(np.argmax((edges > threshold) | (edges == edges[-1])))
 

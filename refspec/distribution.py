@@ -56,9 +56,15 @@ def _as_fractions(array: Row, name: str) -> Row:
 def total(weights: Row) -> Any:  # [V] -> a number
     """Return the sum: exact for fractions, left to right for floats, as every total here that decides anything."""
     if not is_exact(weights):
-        return np.cumsum(weights)[-1]
+        return cumulative(weights)[-1]
     denominator = lcm(*{weight.denominator for weight in weights})
     return Fraction(sum([weight.numerator * (denominator // weight.denominator) for weight in weights]), denominator)
+
+
+def cumulative(weights: ArrayLike) -> Row:  # [V] -> [V]
+    """Return the running sums from left to right: the only reduction that decides anything. Integers stay exact."""
+    array = np.asarray(weights)
+    return np.cumsum(array.astype(object) if array.dtype.kind in "iu" else array)
 
 
 def sum_tolerance(dtype: np.dtype[Any], vocabulary: int) -> float:

@@ -11,10 +11,8 @@ from functools import partial
 from numbers import Rational
 from typing import Any, NamedTuple, Self, TypeVar
 
-import numpy as np
-
 from refspec.chance import Chance, State
-from refspec.distribution import Row
+from refspec.distribution import Row, cumulative
 
 Outcome = TypeVar("Outcome", bound=Hashable)
 FLOAT_TOLERANCE = 1e-9  # how far the sum of a law over float64 rows may be from one
@@ -177,7 +175,7 @@ def _threshold(numerator: Any, denominator: Any) -> Any:
 
 def _edges(weights: Row) -> list[Any]:
     """Return the inner edges of the cumulative weights, as parts of the total."""
-    edges = np.cumsum(weights)
+    edges = cumulative(weights)
     return [_exact(edge) / _exact(edges[-1]) for edge in edges[:-1]]
 
 

@@ -127,6 +127,13 @@ def test_top_k_keeps_the_first_k_of_the_descending_order(weights, count):
     assert top_k(np.array(weights, dtype=float), count).tolist() == expected
 
 
+def test_ties_go_to_the_lower_index_in_a_large_vocabulary():
+    weights = np.random.default_rng(0).integers(1, 4, size=1000).astype(float)
+    first = np.flatnonzero(weights == 3)[:50]
+    assert np.flatnonzero(top_k(weights, 50)).tolist() == first.tolist()
+    assert np.flatnonzero(top_p(weights, 150 / weights.sum())).tolist() == first.tolist()
+
+
 @given(WEIGHTS, st.fractions(Fraction(1, 20), 1, max_denominator=20))
 @settings(deadline=None, max_examples=100, derandomize=True)
 def test_top_p_keeps_the_smallest_prefix_that_reaches_its_mass(weights, mass):

@@ -61,8 +61,8 @@ def test_a_model_that_returns_no_rows_is_refused(scores, message):
 
 
 def test_a_kind_nobody_knows_is_refused():
-    with pytest.raises(ValueError, match="kind: 'probs'; expected 'logits' or 'weights'"):
-        next_rows(Scores([[0.5, 0.5]], kind="probs"), ())
+    with pytest.raises(ValueError, match="kind: 'odds'; expected 'logits' or 'weights'"):
+        next_rows(Scores([[0.5, 0.5]], kind="odds"), ())
 
 
 def test_scores_are_not_written_to():

@@ -102,6 +102,13 @@ def test_survival_is_what_the_enumeration_gives(tables, lookahead, after_a_token
     assert expected_tokens_in_context(**step) == sum((k + 1) * mass for k, mass in enumerate(counts))
 
 
+def test_survival_keeps_apart_what_either_model_keeps_apart():
+    coarse, fine = get_pair("two-tokens").draft, get_pair("second-order").target
+    for target, draft in [(coarse, fine), (fine, coarse)]:
+        step = {"target": target, "draft": draft, "prefix": (), "lookahead": 3}
+        assert count_law_in_context(**step) == tuple(enumerated(**step))
+
+
 @pytest.mark.parametrize("name", ["context", "exact-zeros", "second-order"])
 @pytest.mark.parametrize(
     ("knobs", "draft_knobs"),
