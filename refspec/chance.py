@@ -6,7 +6,7 @@ injected uniforms, and ``refspec.law.exact_law`` enumerates its branches.
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
-from numbers import Rational
+from numbers import Rational, Real
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -66,7 +66,9 @@ class Chance:
         raise NotImplementedError
 
     def accept(self, numerator: Any, denominator: Any, *, slot: str = ACCEPT) -> bool:
-        """Return True with probability ``min(1, numerator / denominator)``."""
+        """Return True with probability ``min(1, numerator / denominator)``, both at least 0."""
+        if not (numerator >= 0 and denominator >= 0):
+            raise ValueError(f"accept: {numerator} / {denominator}; expected two numbers of at least 0")
         return self.uniform(slot).below(numerator, denominator)
 
     def draw(self, weights: Row, *, slot: str = FINAL) -> int:
@@ -160,8 +162,10 @@ class ReplayedChance(Chance):
 
 
 def _checked(slot: str, values: Slot) -> tuple[Any, ...]:
-    numbers: tuple[Any, ...] = tuple(np.atleast_1d(np.asarray(values)))
+    numbers = np.atleast_1d(np.asarray(values))
+    if numbers.ndim > 1:
+        raise ValueError(f"{slot}: shape {numbers.shape}; expected one uniform, or a sequence of them")
     for i, value in enumerate(numbers):
-        if not 0 <= value < 1:
+        if not isinstance(value, Real) or not 0 <= float(value) < 1:
             raise ValueError(f"{slot}[{i}]: {value} is not a uniform; expected 0 <= u < 1")
     return tuple(value if isinstance(value, Rational) else float(value) for value in numbers)

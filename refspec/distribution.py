@@ -10,8 +10,7 @@ Every refusal is written so that NaN fails it, and names the row, the index and 
 from collections.abc import Sequence
 from fractions import Fraction
 from math import lcm, sqrt
-from numbers import Rational
-from operator import index
+from numbers import Integral, Rational
 from typing import Any
 
 import numpy as np
@@ -64,7 +63,8 @@ def total(weights: Row) -> Any:  # [V] -> a number
 def cumulative(weights: ArrayLike) -> Row:  # [V] -> [V]
     """Return the running sums from left to right: the only reduction that decides anything. Integers stay exact."""
     array = np.asarray(weights)
-    return np.cumsum(array.astype(object) if array.dtype.kind in "iu" else array)
+    with np.errstate(over="ignore"):  # a total that overflows is infinite, and refused where it is used
+        return np.cumsum(array.astype(object) if array.dtype.kind in "iu" else array)
 
 
 def sum_tolerance(dtype: np.dtype[Any], vocabulary: int) -> float:
@@ -75,7 +75,7 @@ def sum_tolerance(dtype: np.dtype[Any], vocabulary: int) -> float:
     """
     if dtype.kind in "Oiu":
         return 0.0
-    precision = np.finfo(dtype)
+    precision = np.finfo(min(dtype, np.dtype(np.float64)))  # wider floats are rounded to float64
     rounding, smallest = float(precision.eps), float(precision.smallest_subnormal)
     return rounding * (8 + sqrt(vocabulary)) + vocabulary * smallest / 2
 
@@ -86,26 +86,28 @@ def as_rows(values: ArrayLike, *, name: str) -> Rows:
     Raises ``ValueError`` that names the row, the index and the value.
     """
     rows = as_numbers(values, name=name, axes=2)
+    if rows.shape[1] == 0 and len(rows):
+        raise ValueError(f"{name} row 0: no entries; expected a vocabulary of 1 or more")
     tolerance = sum_tolerance(np.asarray(values).dtype, rows.shape[1])
     for i, row in enumerate(rows):
-        for y in _not_at_least_zero(row):
+        for y in _not_finite_or_negative(row):
             raise ValueError(f"{name} row {i}, index {y}: {row[y]} is not a probability; expected 0 to 1")
         if not abs((mass := total(row)) - 1) <= tolerance:
             raise ValueError(f"{name} row {i}: sums to {mass}; expected 1 (within {tolerance:.2g})")
     return rows
 
 
-def _not_at_least_zero(numbers: Row) -> Sequence[int]:
-    """Return where a number is not at least zero. NaN is not."""
+def _not_finite_or_negative(numbers: Row) -> Sequence[int]:
+    """Return where a number is not a finite number of at least zero. NaN is not."""
     if is_exact(numbers):
         return [y for y, number in enumerate(numbers) if number.numerator < 0]
-    return [int(y) for y in np.flatnonzero(~(numbers >= 0))]
+    return [int(y) for y in np.flatnonzero(~((numbers >= 0) & (numbers < np.inf)))]
 
 
 def as_weights(values: ArrayLike, *, name: str) -> Row:
     """Return ``values`` [V] as weights: finite, at least zero, not all zero. They need not sum to one."""
     weights = as_numbers(values, name=name, axes=1)
-    for y in _not_at_least_zero(weights):
+    for y in _not_finite_or_negative(weights):
         raise ValueError(f"{name}, index {y}: {weights[y]} is not a weight; expected a finite number >= 0")
     if not weights.any():
         raise ValueError(f"{name}: {len(weights)} weights, none above 0; expected a total above 0")
@@ -124,12 +126,11 @@ def as_logits(values: ArrayLike, *, name: str) -> Row:
 
 def as_tokens(values: Sequence[int], *, vocabulary: int, name: str) -> tuple[int, ...]:
     """Return ``values`` as a tuple of token ids in ``[0, vocabulary)``."""
-    tokens = []
+    tokens: list[int] = []
     for i, value in enumerate(values):
-        try:
-            tokens.append(index(value))
-        except TypeError as error:
-            raise ValueError(f"{name}[{i}]: {value!r} is not a token id; expected an integer") from error
+        if not isinstance(value, Integral) or isinstance(value, bool):
+            raise ValueError(f"{name}[{i}]: {value!r} is not a token id; expected an integer")
+        tokens.append(int(value))
         if not 0 <= tokens[-1] < vocabulary:
             raise ValueError(f"{name}[{i}]: token {value} is out of range; expected 0 to {vocabulary - 1}")
     return tuple(tokens)
@@ -137,13 +138,11 @@ def as_tokens(values: Sequence[int], *, vocabulary: int, name: str) -> tuple[int
 
 def as_count(value: int, *, name: str) -> int:
     """Return ``value`` as an integer that is at least zero."""
-    try:
-        count = index(value)
-    except TypeError as error:
-        raise ValueError(f"{name}: {value!r} is not an integer") from error
-    if count < 0:
-        raise ValueError(f"{name}: {count} is negative; expected 0 or more")
-    return count
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise ValueError(f"{name}: {value!r} is not an integer")
+    if value < 0:
+        raise ValueError(f"{name}: {value} is negative; expected 0 or more")
+    return int(value)
 
 
 def as_step(

@@ -84,7 +84,7 @@ def normalised(weights: Row) -> Row:  # [V] -> [V]
 
 def greedy(scores: Row) -> Row:  # [V] -> [V]
     """Return the one-hot row at the first maximum."""
-    return _keep(np.ones_like(scores), np.argmax(scores))
+    return _keep(scores**0, np.argmax(scores))  # ones, of the same sort as the scores
 
 
 def softmax_weights(logits: Row, temperature: Any) -> Row:  # [V] -> [V]
@@ -155,16 +155,17 @@ def _beside(weights: Row, value: Any) -> Any:
 
 
 def _as_value(value: Any, name: str) -> Any:
+    """Return a knob's value as a number that is also a float; a string becomes a fraction."""
     if value is None and name != "temperature":
         return None
-    if isinstance(value, str):
-        try:
-            return Fraction(value)
-        except ValueError as error:
-            raise ValueError(f"{name}: {value!r} is not a number") from error
-    if not isinstance(value, Rational | float | np.floating):
-        raise ValueError(f"{name}: {value!r} is not a number")
-    return value
+    try:
+        number = Fraction(value) if isinstance(value, str) else value
+        rounds_to_zero = float(number) == 0 != number
+    except (ValueError, TypeError, ZeroDivisionError, OverflowError) as error:
+        raise ValueError(f"{name}: {value!r} is not a number") from error
+    if rounds_to_zero or isinstance(number, bool) or not isinstance(number, Rational | float | np.floating):
+        raise ValueError(f"{name}: {value!r} is not a number of a float's range")
+    return number
 
 
 def _refuse_unless(holds: bool, name: str, value: Any, expected: str) -> None:

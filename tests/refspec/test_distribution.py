@@ -39,7 +39,7 @@ def row(*weights):
         ([[-INF, INF]], "target row 0, index 0: -inf is not a probability"),
         ([[HALF, HALF], [Fraction(3, 2), -HALF]], "target row 1, index 1: -1/2 is not a probability"),
         ([[0.5, 0.5], [0.5, 0.4]], "target row 1: sums to 0.9"),
-        ([[INF, 0.0]], "target row 0: sums to inf"),
+        ([[INF, 0.0]], "target row 0, index 0: inf is not a probability"),
         ([[0.0, 0.0]], "target row 0: sums to 0.0"),
         ([[HALF, Fraction(1, 3)]], "target row 0: sums to 5/6"),
         ([[1, 1]], "target row 0: sums to 2.0"),
