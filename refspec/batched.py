@@ -6,6 +6,7 @@ operations on contiguous float64 arrays (a left-to-right ``cumsum``, a compariso
 """
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,7 @@ from refspec.table import Table
 Ints = NDArray[np.intp]
 Floats = NDArray[np.float64]
 NOTHING = -1  # pads drafted tokens and emitted tokens
+FEW = 16  # up to this vocabulary a loop over tokens is faster than one over chains
 
 
 def index(weights: Floats, u: Floats) -> Ints:  # [B, V], [B] -> [B]
@@ -25,8 +27,20 @@ def index(weights: Floats, u: Floats) -> Ints:  # [B, V], [B] -> [B]
 
 def index_at(edges: Floats, u: Floats) -> Ints:  # [B, V], [B] -> [B]
     """Return the indices that the uniforms select, from cumulative weights."""
-    totals = edges[:, -1:]
-    return np.asarray(np.argmax((edges > u[:, None] * totals) | (edges == totals), axis=-1), dtype=np.intp)
+    totals = edges[:, -1]
+    thresholds = u * totals
+    if edges.shape[1] > FEW:
+        reached = (edges > thresholds[:, None]) | (edges == totals[:, None])
+        return np.asarray(np.argmax(reached, axis=1), dtype=np.intp)
+    index = np.zeros(len(edges), dtype=np.intp)
+    for column in edges.T[:-1]:  # edges ascend: the first that is reached is the number of those that are not
+        index += ~((column > thresholds) | (column == totals))
+    return index
+
+
+def at(matrix: NDArray[Any], rows: Ints, columns: Ints) -> NDArray[Any]:
+    """Return ``matrix[rows, columns]``, for indices of one shape; a flat lookup is several times faster."""
+    return np.asarray(matrix.ravel().take(rows * matrix.shape[1] + columns))
 
 
 def verify_draft(
@@ -149,7 +163,7 @@ def propose(table: Table, states: Ints, draft_u: Floats) -> tuple[Ints, Ints]:  
     for i in range(draft_u.shape[1]):
         visited[:, i] = states
         tokens[:, i] = index_at(edges[states], draft_u[:, i])
-        states = table.successors[states, tokens[:, i]]
+        states = at(table.successors, states, tokens[:, i])
     return tokens, visited
 
 
@@ -157,7 +171,7 @@ def follow(table: Table, states: Ints, tokens: Ints) -> Ints:  # [B], [B, K] -> 
     """Return the state before each token and after the last; a padded token leaves the state as it is."""
     path = [states]
     for column in tokens.T:
-        path.append(np.where(column == NOTHING, path[-1], table.successors[path[-1], column]))
+        path.append(np.where(column == NOTHING, path[-1], at(table.successors, path[-1], np.maximum(column, 0))))
     return np.stack(path, axis=1)
 
 
@@ -175,7 +189,8 @@ def speculative_step(
     tokens = np.where(np.arange(lookahead) < drafted[:, None], tokens, NOTHING)
     scored = follow(target, target_states, tokens)  # [B, K+1]
     read = np.maximum(tokens, 0)
-    kept, rejected = accepted_prefix(target.rows[scored[:, :-1], read], draft.rows[visited, read], tokens, accept_u)
+    target_mass, draft_mass = at(target.rows, scored[:, :-1], read), at(draft.rows, visited, read)  # [B, K]
+    kept, rejected = accepted_prefix(target_mass, draft_mass, tokens, accept_u)
     chain = np.arange(len(tokens))
     weights = target.rows[scored[chain, kept]]
     weights[rejected] = recovery(weights[rejected], draft.rows[visited[chain[rejected], kept[rejected]]])

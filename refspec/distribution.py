@@ -163,10 +163,7 @@ def as_step(
         )
     if draft_rows.shape[1] != vocabulary:
         raise ValueError(f"vocabularies differ: target {vocabulary}, draft {draft_rows.shape[1]}")
-    if is_exact(target_rows) != is_exact(draft_rows):
-        raise ValueError(
-            f"target is {target_rows.dtype}, draft is {draft_rows.dtype}; expected both floats or both fractions"
-        )
+    refuse_mixture(target_rows, draft_rows)
     for i, token in enumerate(draft_tokens):
         if not draft_rows[i, token] > 0:
             raise ValueError(
@@ -174,6 +171,14 @@ def as_step(
                 "expected a drafted token to have mass in its own row"
             )
     return target_rows, draft_rows, draft_tokens
+
+
+def refuse_mixture(target_rows: Rows, draft_rows: Rows) -> None:
+    """Refuse fractions beside floats: their difference would be a float, and a proof would be none."""
+    if len(draft_rows) and is_exact(target_rows) != is_exact(draft_rows):
+        raise ValueError(
+            f"target is {target_rows.dtype}, draft is {draft_rows.dtype}; expected both floats or both fractions"
+        )
 
 
 def overlap(target_row: Row, draft_row: Row) -> Any:

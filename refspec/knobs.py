@@ -1,7 +1,7 @@
 """The knobs of sampling: from the scores of one position to the row its token is drawn from.
 
 Order: temperature, then top-k, top-p and min-p, each on the renormalised survivors of the one before. Both
-models apply their knobs before the rule sees a row (Chen et al. 2023, section 2).
+models apply their knobs before the rule sees a row, as Chen et al. 2023 do.
 
 On fractions temperature 0 and 1/n (a power) and all truncations are exact; any other knob needs
 ``refspec.model.lifted``.

@@ -13,19 +13,20 @@ from numpy.typing import ArrayLike
 
 from refspec.block import Block
 from refspec.chance import DRAFT, Chance
-from refspec.distribution import Row, Rows, as_count, as_step, as_tokens
+from refspec.distribution import Row, Rows, as_count, as_step, as_tokens, refuse_mixture
 from refspec.knobs import PLAIN, SamplingKnobs
 from refspec.model import LanguageModel, Tokens, common_vocabulary, next_rows
 from refspec.rejection import verify_token
 
 
 def propose(
-    *, draft: LanguageModel, prefix: Tokens, lookahead: int, chance: Chance, knobs: SamplingKnobs = PLAIN
+    *, draft: LanguageModel, prefix: Sequence[int], lookahead: int, chance: Chance, knobs: SamplingKnobs = PLAIN
 ) -> tuple[Tokens, Rows]:  # -> [K], [K, V]
     """Draw K tokens from the draft model, one after the other; return them with the rows they were drawn from."""
+    prefix = as_tokens(prefix, vocabulary=draft.vocabulary, name="prefix")
     tokens: Tokens = ()
     rows: list[Row] = []
-    for _ in range(lookahead):
+    for _ in range(as_count(lookahead, name="lookahead")):
         (row,) = next_rows(draft, prefix + tokens, knobs=knobs)
         tokens += (chance.draw(row, slot=DRAFT),)
         rows.append(row)
@@ -81,7 +82,7 @@ def speculative_step(
     *,
     target: LanguageModel,
     draft: LanguageModel,
-    prefix: Tokens,
+    prefix: Sequence[int],
     lookahead: int,
     chance: Chance,
     knobs: SamplingKnobs = PLAIN,
@@ -91,10 +92,12 @@ def speculative_step(
 
     ``draft_knobs`` defaults to ``knobs``. With ``lookahead`` 0 it is one step of the baseline.
     """
+    prefix = as_tokens(prefix, vocabulary=common_vocabulary(target, draft), name="prefix")
     draft_tokens, draft_rows = propose(
         draft=draft, prefix=prefix, lookahead=lookahead, chance=chance, knobs=draft_knobs or knobs
     )
     target_rows = next_rows(target, prefix, draft_tokens, knobs=knobs)  # [K+1, V]
+    refuse_mixture(target_rows, draft_rows)
     return apply_rule(target_rows, draft_rows, draft_tokens, chance)
 
 

@@ -1,17 +1,22 @@
 """The command ``refspec``."""
 
+import os
 import secrets
 import sys
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
+from signal import SIG_IGN, SIGINT, signal
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from refspec import __version__
-from verification.adapters.loopback import Reference
-from verification.adapters.protocol import AdapterError, Implementation, UsageError
-from verification.adapters.python import load
+from verification.adapters.protocol import AdapterError, UsageError
+from verification.adapters.python import implementation
 from verification.finding import BROKEN, HOLDS, INCONCLUSIVE, NOTHING_RAN
 from verification.report.json_report import as_json
 from verification.report.terminal import show
@@ -42,6 +47,11 @@ def command() -> None:
 @click.option("--alpha", type=float, default=1e-6, show_default=True, help="False-alarm rate of the whole run.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the run.")
 @click.option("--vary-seed", is_flag=True, help="Draw a seed, and print it.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Worker processes; the findings do not depend on it.  [default: 1 for TARGET and for smoke, else the cores]",
+)
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the findings to this file.")
 def check_command(
     target: str | None,
@@ -53,6 +63,7 @@ def check_command(
     alpha: float,
     seed: int,
     vary_seed: bool,
+    jobs: int | None,
     json_file: Path | None,
 ) -> None:
     """Check TARGET, module:object, against the exact laws; without TARGET the reference itself.
@@ -65,11 +76,12 @@ def check_command(
         raise UsageError(f"alpha is {alpha}; expected between 0 and 1")
     if json_file is not None and (json_file.is_dir() or not json_file.absolute().parent.is_dir()):
         raise UsageError(f"{json_file}: no file can be written there")
-    implementation = load(target) if target else Implementation(Reference(), "refspec", is_reference=True)
-    with _progress() as bar:
+    adapter = implementation(target)
+    with _progress() as bar, _workers(jobs or _default_jobs(target, budget)) as executor:
         task = bar.add_task("", total=1.0)
         result = check(
-            implementation,
+            adapter,
+            executor=executor,
             budget=BUDGETS[budget],
             selection=Selection(properties, pairs, lookaheads),
             text=text,
@@ -81,6 +93,28 @@ def check_command(
     if json_file is not None:
         json_file.write_text(as_json(result) + "\n", encoding="utf-8")
     sys.exit(EXIT_CODES[result.verdict])
+
+
+@contextmanager
+def _workers(jobs: int) -> Iterator[Executor | None]:
+    """Give an executor of so many processes, or None where one is enough."""
+    if jobs == 1:
+        yield None
+        return
+    spawn = get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=signal, initargs=(SIGINT, SIG_IGN)) as executor:
+        try:
+            yield executor
+        except KeyboardInterrupt:  # the workers ignore it; what they have not begun is dropped
+            executor.shutdown(cancel_futures=True)
+            raise
+
+
+def _default_jobs(target: str | None, budget: str) -> int:
+    """Return one for an adapter, which may not like company, and where the work is small; else the cores."""
+    if target or BUDGETS[budget].smoke:
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _progress() -> Progress:

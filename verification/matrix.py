@@ -62,15 +62,11 @@ class Cell:
     smoke: bool = False
 
 
-def cells(text: str | Path | None = None) -> Iterator[Cell]:
-    """Yield the whole matrix. ``text`` is the file that the n-gram pairs are fitted on; None for the default."""
-    yield from _proofs(text)
-    yield from _blocks()
-    yield from _lookaheads()
-    yield from _knobs()
-    yield from _texts(text)
-    yield from _outputs()
-    yield from _examinations()
+@cache
+def cells(text: str | Path | None = None) -> tuple[Cell, ...]:
+    """Return the whole matrix. ``text`` is the file that the n-gram pairs are fitted on; None for the default."""
+    parts = (_proofs(text), _blocks(), _lookaheads(), _knobs(), _texts(text), _outputs(), _examinations())
+    return tuple(cell for part in parts for cell in part)
 
 
 @cache

@@ -4,7 +4,8 @@ Evidence is looked at after each shard, in order. Only a rejection stops a cell 
 number of calls. So the result depends on the code under test, the seed and the budget, and on nothing else.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import inf, log
@@ -73,11 +74,14 @@ def check(
     text: str | Path | None = None,
     alpha: float = 1e-6,
     seed: int = 0,
+    executor: Executor | None = None,
     progress: Callable[[float, str], None] = lambda done, what: None,
 ) -> Result:
     """Run the matrix on an implementation and return what was found.
 
-    ``progress`` is called with the part that is done, 0 to 1, and what is at work.
+    With an ``executor`` the cells are spread over its workers, and the findings are the same; the implementation must
+    then be one that can be loaded by its name. ``progress`` is called with the part that is done, 0 to 1, and with what
+    was done last.
 
     Raises
     ------
@@ -85,26 +89,28 @@ def check(
     """
     started = perf_counter()
     try:
-        matrix = list(cells(text))
+        matrix = cells(text)
     except ValueError as error:  # a text that no model can be fitted on
         raise UsageError(str(error)) from error
     _refuse_unknown(selection, matrix)
-    chosen = [selection.of(cell) for cell in matrix if cell.smoke or not budget.smoke]
-    jobs = [job for cell in chosen if (job := _claimed(cell, implementation)).properties]
-    judged = [name for job in jobs for name in job.properties if _is_evidence(name, implementation)]
-    run = _Run(implementation, budget, Ledger(alpha=alpha, findings=len(judged)), seed)
+    chosen = [selection.of(cell) if cell.smoke or not budget.smoke else replace(cell, properties=()) for cell in matrix]
+    jobs = {number: job for number, cell in enumerate(chosen) if (job := _claimed(cell, implementation)).properties}
+    judged = [name for job in jobs.values() for name in job.properties if _is_evidence(name, implementation)]
+    run = _Run(implementation, budget, Ledger(alpha=alpha, findings=len(judged)), seed, text)
+    work = (executor.map if executor else map)(run.findings_at, jobs, (job.properties for job in jobs.values()))
     findings: list[Finding] = []
-    for done, job in enumerate(jobs):
+    calls = 0
+    for done, (job, found) in enumerate(zip(jobs.values(), work, strict=True), start=1):
+        findings += found
+        calls += max(finding.samples for finding in found)
         progress(done / len(jobs), f"{job.scenario.pair.name}, {job.name}, K = {job.scenario.lookahead}")
-        findings += run.findings(job)
-    progress(1.0, "done")
     log_e = run.ledger.log_evidence([f.log_e for f in findings if f.log_e is not None and f.status != NOT_CLAIMED])
     return Result(
         implementation=implementation.name,
         budget=budget.name,
         verdict=_verdict(findings, run.ledger, log_e),
-        findings=(*findings, *_not_offered(chosen, jobs)),
-        calls=run.calls,
+        findings=(*findings, *_not_offered(chosen, jobs.values())),
+        calls=calls,
         log_e=log_e,
         alpha=alpha,
         seed=seed,
@@ -145,7 +151,7 @@ def _is_evidence(name: str, implementation: Implementation) -> bool:
     return PROPERTIES[name].tier == STATISTICAL and PROPERTIES[name].profile in implementation.profiles
 
 
-def _not_offered(chosen: Sequence[Cell], jobs: Sequence[Cell]) -> Iterator[Finding]:
+def _not_offered(chosen: Iterable[Cell], jobs: Iterable[Cell]) -> Iterator[Finding]:
     """Yield one finding for each property of which nothing could be asked."""
     asked = {name for job in jobs for name in job.properties}
     needed: dict[str, str] = {}
@@ -173,7 +179,11 @@ class _Run:
     budget: Budget
     ledger: Ledger
     seed: int
-    calls: int = 0
+    text: str | Path | None
+
+    def findings_at(self, number: int, properties: tuple[str, ...]) -> list[Finding]:
+        """Return the findings of one cell of the matrix, which each worker makes for itself."""
+        return self.findings(replace(cells(self.text)[number], properties=properties))
 
     def findings(self, job: Cell) -> list[Finding]:
         """Return the findings of one cell."""
@@ -202,7 +212,6 @@ class _Run:
             )
         except AdapterError as error:
             return self._finding(job, name, INCONCLUSIVE, str(error))
-        self.calls += found.samples
         status = BROKEN if found.failure else HOLDS
         message = found.failure or found.note
         return self._finding(job, name, status, message, samples=found.samples, identities=found.identities)
@@ -212,7 +221,6 @@ class _Run:
         watch = _Watch(judges, self._planned(judges), self.ledger, self.implementation)
         failed = ""
         for number, size in enumerate(_shards(watch.planned)):
-            self.calls += size
             try:
                 watch.see(self.implementation.run(job.operation, job.scenario, size, self._seed(job, number)))
             except AdapterError as error:

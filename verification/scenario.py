@@ -118,7 +118,8 @@ def follow(table: Table, start: int, tokens: Ints) -> Ints:  # [B, n] -> [B, n+1
     """Return the state before each token and after the last; the state stays where there is no token."""
     states = np.full((len(tokens), tokens.shape[1] + 1), start)
     for i, column in enumerate(tokens.T):
-        states[:, i + 1] = np.where(column == NOTHING, states[:, i], table.successors[states[:, i], column])
+        after = table.successors.ravel().take(states[:, i] * table.vocabulary + np.maximum(column, 0))
+        states[:, i + 1] = np.where(column == NOTHING, states[:, i], after)
     return states
 
 

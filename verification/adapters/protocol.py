@@ -19,6 +19,7 @@ those; naming none claims them all.
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,13 @@ class AdapterError(Exception):
 
 class UsageError(ValueError):
     """What was asked for does not exist, or is not what it must be."""
+
+
+@cache
+def _named(name: str) -> "Implementation":
+    from verification.adapters.python import implementation
+
+    return implementation(name)
 
 
 @contextmanager
@@ -63,6 +71,10 @@ class Implementation:
             raise UsageError(f"{name}: {adapter!r} has none of the operations {', '.join(OPERATIONS)}")
         self.claims = _claims(getattr(adapter, "claims", ("lossless",)), name)
         self.profiles = self.claims | ({"lossless", "reference"} if is_reference else {"lossless"})
+
+    def __reduce__(self) -> Any:
+        """Travel to another process by name, not by value: an adapter may hold what cannot be copied."""
+        return _named, (self.name,)
 
     def claims_knobs(self, knobs: SamplingKnobs) -> bool:
         """Whether the knobs that are turned here are among those claimed."""

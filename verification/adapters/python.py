@@ -5,7 +5,17 @@ import os
 import sys
 from typing import Any
 
+from verification.adapters.loopback import Reference
 from verification.adapters.protocol import AdapterError, Implementation, UsageError, foreign_code
+
+REFERENCE = "refspec"
+
+
+def implementation(name: str | None) -> Implementation:
+    """Return the implementation of that name; without one, the reference itself through the same door."""
+    if name is None or name == REFERENCE:
+        return Implementation(Reference(), REFERENCE, is_reference=True)
+    return load(name)
 
 
 def load(name: str) -> Implementation:

@@ -11,7 +11,7 @@ class KnobsBeforeRule(Property):
     sentence = "temperature, top-k, top-p and min-p change the rows of both models before the rule sees them"
     profile = LOSSLESS
     tier = STATISTICAL
-    source = "Chen et al. 2023, section 2: the probabilities are modified first, then the rule is applied"
+    source = "Chen et al. 2023: the probabilities are modified first, then the rule is applied"
 
     def judge(self, scenario: Scenario) -> StatisticalJudge:
         return next_token_judge(scenario)
