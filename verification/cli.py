@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from refspec import __version__
 from verification.adapters.protocol import AdapterError, UsageError
-from verification.adapters.python import implementation
+from verification.adapters.python import load
 from verification.finding import BROKEN, HOLDS, INCONCLUSIVE, NOTHING_RAN
 from verification.report.json_report import as_json
 from verification.report.terminal import show
@@ -76,7 +76,7 @@ def check_command(
         raise UsageError(f"alpha is {alpha}; expected between 0 and 1")
     if json_file is not None and (json_file.is_dir() or not json_file.absolute().parent.is_dir()):
         raise UsageError(f"{json_file}: no file can be written there")
-    adapter = implementation(target)
+    adapter = load(target) if target else load()
     with _progress() as bar, _workers(jobs or _default_jobs(target, budget)) as executor:
         task = bar.add_task("", total=1.0)
         result = check(

@@ -19,7 +19,6 @@ those; naming none claims them all.
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -41,13 +40,6 @@ class UsageError(ValueError):
     """What was asked for does not exist, or is not what it must be."""
 
 
-@cache
-def _named(name: str) -> "Implementation":
-    from verification.adapters.python import implementation
-
-    return implementation(name)
-
-
 @contextmanager
 def foreign_code(what: str) -> Iterator[None]:
     """Turn whatever foreign code raises into an ``AdapterError`` that says so."""
@@ -58,10 +50,22 @@ def foreign_code(what: str) -> Iterator[None]:
 
 
 class Implementation:
-    """An adapter, its claims and its operations; ``is_reference`` adds the proofs of the reference's own code."""
+    """An adapter, its claims and its operations.
 
-    def __init__(self, adapter: Any, name: str, *, is_reference: bool = False) -> None:
+    is_reference  adds the proofs of the reference's own code
+    load          makes the same implementation in another process
+    """
+
+    def __init__(
+        self,
+        adapter: Any,
+        name: str,
+        *,
+        is_reference: bool = False,
+        load: "Callable[[str], Implementation] | None" = None,
+    ) -> None:
         self.name = name
+        self.load = load
         self.operations: dict[str, Callable[..., Any]] = {
             operation: getattr(adapter, operation) for operation in OPERATIONS if hasattr(adapter, operation)
         }
@@ -74,7 +78,9 @@ class Implementation:
 
     def __reduce__(self) -> Any:
         """Travel to another process by name, not by value: an adapter may hold what cannot be copied."""
-        return _named, (self.name,)
+        if self.load is None:
+            raise UsageError(f"{self.name} was not loaded by its name; other processes cannot load it")
+        return self.load, (self.name,)
 
     def claims_knobs(self, knobs: SamplingKnobs) -> bool:
         """Whether the knobs that are turned here are among those claimed."""

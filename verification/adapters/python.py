@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+from functools import cache
 from typing import Any
 
 from verification.adapters.loopback import Reference
@@ -11,21 +12,19 @@ from verification.adapters.protocol import AdapterError, Implementation, UsageEr
 REFERENCE = "refspec"
 
 
-def implementation(name: str | None) -> Implementation:
-    """Return the implementation of that name; without one, the reference itself through the same door."""
-    if name is None or name == REFERENCE:
-        return Implementation(Reference(), REFERENCE, is_reference=True)
-    return load(name)
-
-
-def load(name: str) -> Implementation:
+@cache
+def load(name: str = REFERENCE) -> Implementation:
     """Return the implementation that ``module:object`` names; a class is called without arguments.
+
+    Without a name it is the reference itself, through the same door.
 
     Raises
     ------
     UsageError    the name is malformed, there is no such module or object, or it has no operation
     AdapterError  the module or the class raised
     """
+    if name == REFERENCE:
+        return Implementation(Reference(), name, is_reference=True, load=load)
     module_name, _, path = name.partition(":")
     if not module_name or not path:
         raise UsageError(f"{name!r}; expected module:object")
@@ -46,4 +45,4 @@ def load(name: str) -> Implementation:
         found = getattr(found, part)
     with foreign_code(f"making {path}"):
         adapter = found() if isinstance(found, type) else found
-    return Implementation(adapter, name)
+    return Implementation(adapter, name, load=load)
