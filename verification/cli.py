@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shlex
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
@@ -125,12 +126,13 @@ def _progress() -> Progress:
         TimeElapsedColumn(),
         TextColumn("{task.description}"),
     )
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def _rerun(target: str | None, budget: str, text: Path | None, alpha: float) -> str:
-    options = [target or "", f"--budget {budget}", f"--text {text}" if text else "", f"--alpha {alpha:g}"]
-    return " ".join(["refspec check", *(option for option in options if option)])
+    words = ["refspec", "check", *([target] if target else []), "--budget", budget, "--alpha", repr(alpha)]
+    return shlex.join(words + (["--text", str(text)] if text else []))
 
 
 def main() -> None:

@@ -23,9 +23,9 @@ KNOBS: dict[str, SamplingKnobs] = {
     "temperature 0.7": SamplingKnobs(temperature=0.7),
     "temperature 1.5": SamplingKnobs(temperature=1.5),
     "top-k 3": SamplingKnobs(top_k=3),
-    "top-p 0.8": SamplingKnobs(top_p="0.8"),
-    "min-p 0.3": SamplingKnobs(min_p="0.3"),
-    "temperature 0.7, top-k 3, top-p 0.9": SamplingKnobs(temperature=0.7, top_k=3, top_p="0.9"),
+    "top-p 0.78": SamplingKnobs(top_p="0.78"),
+    "min-p 0.32": SamplingKnobs(min_p="0.32"),
+    "temperature 0.9, top-k 3, top-p 0.9": SamplingKnobs(temperature=0.9, top_k=3, top_p="0.9"),
     "temperature 1.5, top-k 3, min-p 0.3": SamplingKnobs(temperature=1.5, top_k=3, min_p="0.3"),
 }
 
@@ -140,8 +140,9 @@ def _knobs() -> Iterator[Cell]:
                 properties = GREEDY if setting.temperature == 0 else KNOBBED
                 yield Cell(scenario, DRAFT_AND_VERIFY, properties, knobs, smoke=name == "random-logits")
     greedy = KNOBS["temperature 0"]
-    for name in ("near-ties", "context"):
+    for name in ("near-ties", "g3", "context"):  # g3 begins with an exact tie
         yield Cell(Scenario(_floats(name), 3, greedy), VERIFY, GREEDY, "temperature 0", smoke=True)
+    yield Cell(Scenario(_floats("g3"), 3, greedy), DRAFT_AND_VERIFY, GREEDY, "temperature 0", smoke=True)
 
 
 def _texts(text: str | Path | None) -> Iterator[Cell]:

@@ -8,20 +8,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from math import inf, log
+from math import log
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from verification.adapters.protocol import VERIFY, AdapterError, Implementation, UsageError
+from verification.adapters.protocol import GENERATE, VERIFY, AdapterError, Implementation, UsageError
 from verification.finding import BROKEN, HOLDS, INCONCLUSIVE, NOT_CLAIMED, NOTHING_RAN, Finding, Result
 from verification.matrix import PROVE, Cell, cells
 from verification.properties import PROPERTIES
-from verification.properties.base import LOSSLESS, STANDARD, STATISTICAL, DeterministicJudge, Examined, StatisticalJudge
-from verification.statistics.chi_square import chi_square_p_value
-from verification.statistics.evidence import log_evidence
+from verification.properties.base import LOSSLESS, STANDARD, STATISTICAL, Examined, StatisticalJudge
+from verification.properties.block_length import sound_reply
+from verification.scenario import Ints, Scenario
 from verification.statistics.ledger import Ledger
-from verification.statistics.planning import plan_samples, rarest_detectable, smallest_detectable
+from verification.statistics.planning import plan_samples
+from verification.watch import Watch
 
 FIRST_SHARD, LARGEST_SHARD = 1024, 16384
 CERTAIN = 2048  # calls where nothing is estimated: one wrong reply decides
@@ -102,9 +103,11 @@ def check(
     calls = 0
     for done, (job, found) in enumerate(zip(jobs.values(), work, strict=True), start=1):
         findings += found
-        calls += max(finding.samples for finding in found)
+        calls += _calls(found)
         progress(done / len(jobs), f"{job.scenario.pair.name}, {job.name}, K = {job.scenario.lookahead}")
-    log_e = run.ledger.log_evidence([f.log_e for f in findings if f.log_e is not None and f.status != NOT_CLAIMED])
+    log_e = run.ledger.log_evidence(
+        [f.log_e for f in findings if f.log_e is not None and _is_evidence(f.property, implementation)]
+    )
     return Result(
         implementation=implementation.name,
         budget=budget.name,
@@ -170,7 +173,13 @@ def _verdict(findings: Sequence[Finding], ledger: Ledger, log_e: float) -> str:
         return BROKEN
     if any(f.status == INCONCLUSIVE for f in findings):
         return INCONCLUSIVE
-    return HOLDS if findings else NOTHING_RAN
+    return HOLDS if any(f.status == HOLDS for f in findings) else NOTHING_RAN
+
+
+def _calls(found: Sequence[Finding]) -> int:
+    """Return the calls behind the findings of one cell: each examination makes its own, the judges share theirs."""
+    watched = [finding.samples for finding in found if hasattr(PROPERTIES[finding.property], "judge")]
+    return max(watched, default=0) + sum(f.samples for f in found if not hasattr(PROPERTIES[f.property], "judge"))
 
 
 @dataclass
@@ -200,15 +209,14 @@ class _Run:
 
     def _examined(self, job: Cell, name: str) -> Finding:
         made: Any = PROPERTIES[name]
+        first = self._seed(job, 0)
+
+        def call(scenario: Scenario, count: int, seed: int) -> Ints:
+            return self.implementation.run(job.operation, scenario, count, seed, drafts_seed=first)
+
         try:
             found: Examined = (
-                made.prove(job.scenario)
-                if job.operation == PROVE
-                else made.examine(
-                    job.scenario,
-                    lambda scenario, count, seed: self.implementation.run(job.operation, scenario, count, seed),
-                    self._seed(job, 0),
-                )
+                made.prove(job.scenario) if job.operation == PROVE else made.examine(job.scenario, call, first)
             )
         except AdapterError as error:
             return self._finding(job, name, INCONCLUSIVE, str(error))
@@ -218,14 +226,16 @@ class _Run:
 
     def _watched(self, job: Cell, names: Sequence[str]) -> list[Finding]:
         judges: dict[str, Any] = {name: PROPERTIES[name].judge(job.scenario) for name in names}  # type: ignore[attr-defined]
-        watch = _Watch(judges, self._planned(judges), self.ledger, self.implementation)
+        gate = sound_reply(job.scenario, may_be_empty=job.operation == GENERATE)
+        claimed = self.implementation.profiles
+        watch = Watch(judges, gate, planned=self._planned(judges), ledger=self.ledger, claimed=claimed)
         failed = ""
         for number, size in enumerate(_shards(watch.planned)):
             try:
                 watch.see(self.implementation.run(job.operation, job.scenario, size, self._seed(job, number)))
             except AdapterError as error:
                 failed = str(error)
-            if failed or watch.certain:
+            if failed or watch.decided:
                 break
         return [self._finding(job, name, *watch.status(name, failed), **watch.numbers(name)) for name in names]
 
@@ -254,72 +264,3 @@ def _shards(planned: int) -> Iterator[int]:
         yield min(size, left)
         left -= min(size, left)
         size = min(2 * size, LARGEST_SHARD)
-
-
-class _Watch:
-    """The judges of one cell while its calls come in."""
-
-    def __init__(self, judges: dict[str, Any], planned: int, ledger: Ledger, implementation: Implementation) -> None:
-        self.judges = judges
-        self.planned = planned
-        self.ledger = ledger
-        self.implementation = implementation
-        self.samples = dict.fromkeys(judges, 0)
-        self.log_e: dict[str, float] = {}
-        self.broken: dict[str, str] = {}
-
-    def see(self, tokens: Any) -> None:
-        """Take one shard into account. Tokens that are none are for ``block-length`` alone."""
-        for name, judge in sorted(self.judges.items(), key=lambda item: isinstance(item[1], StatisticalJudge)):
-            if name in self.broken or "block-length" in self.broken:
-                continue
-            judge.see(tokens)
-            self.samples[name] += len(tokens)
-            if judge.failure:
-                self.broken[name] = judge.failure
-            elif isinstance(judge, StatisticalJudge):
-                self._weigh(name, judge)
-
-    def _weigh(self, name: str, judge: StatisticalJudge) -> None:
-        alpha = self.ledger.alpha_of_a_finding
-        self.log_e[name] = log_evidence(judge.law, judge.counts, planned=self.planned, alpha=alpha)
-        if self.ledger.broken(self.log_e[name]):
-            self.broken[name] = judge.worst()
-
-    @property
-    def certain(self) -> bool:
-        """Whether more calls can change nothing that the verdict needs."""
-        lossless = [name for name in self.judges if PROPERTIES[name].profile == LOSSLESS]
-        decisive = [name for name in lossless if PROPERTIES[name].tier == STATISTICAL] or lossless
-        return "block-length" in self.broken or bool(decisive and decisive[0] in self.broken)
-
-    def status(self, name: str, failed: str) -> tuple[str, str]:
-        """Return the status of a property and what to say."""
-        claimed = PROPERTIES[name].profile in self.implementation.profiles
-        if name in self.broken:
-            return (BROKEN, self.broken[name]) if claimed else (NOT_CLAIMED, f"differs: {self.broken[name]}")
-        if failed:
-            return INCONCLUSIVE, failed
-        if self.samples[name] < self.planned:
-            return INCONCLUSIVE, f"stopped after {self.samples[name]} calls: {next(iter(self.broken))} is broken"
-        return (HOLDS if claimed else NOT_CLAIMED), self._note(name)
-
-    def _note(self, name: str) -> str:
-        judge = self.judges[name]
-        if isinstance(judge, DeterministicJudge):
-            return f"would have shown a rate of {rarest_detectable(self.samples[name]):.2g}"
-        return str(judge.note(judge.counts))
-
-    def numbers(self, name: str) -> dict[str, Any]:
-        """Return the numbers of a finding."""
-        judge, samples = self.judges[name], self.samples[name]
-        if not isinstance(judge, StatisticalJudge):
-            return {"samples": samples}
-        log_e = inf if judge.failure else self.log_e.get(name)
-        found: dict[str, Any] = {"samples": samples, "log_e": log_e, "joint": judge.joint}
-        if judge.law.degrees:
-            found["chi_square_p"] = chi_square_p_value(judge.law, judge.counts)
-            found["smallest_detectable_tv"] = smallest_detectable(
-                judge.law.degrees, samples, self.ledger.alpha_of_a_finding
-            )
-        return found

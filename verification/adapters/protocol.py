@@ -45,7 +45,7 @@ def foreign_code(what: str) -> Iterator[None]:
     """Turn whatever foreign code raises into an ``AdapterError`` that says so."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AdapterError(f"{what} raised {type(error).__name__}: {error}") from error
 
 
@@ -90,10 +90,15 @@ class Implementation:
             turned.add("temperature" if knobs.temperature else "greedy")
         return not named or turned <= named
 
-    def run(self, operation: str, scenario: Scenario, count: int, seed: int) -> Ints:
-        """Return the reply to ``count`` calls as int [count, n]. Raises ``AdapterError``."""
+    def run(self, operation: str, scenario: Scenario, count: int, seed: int, *, drafts_seed: int | None = None) -> Ints:
+        """Return the reply to ``count`` calls as int [count, n]. Raises ``AdapterError``.
+
+        The drafts that the suite makes for ``verify`` come from ``drafts_seed``, or else from ``seed``.
+        """
         width = scenario.max_new_tokens if operation == GENERATE else scenario.lookahead + 1
         arguments = _arguments(operation, scenario, count, seed)
+        if operation == VERIFY:
+            arguments |= _drafts(scenario, count, seed if drafts_seed is None else drafts_seed)
         with foreign_code(operation):
             reply = np.asarray(self.operations[operation](**arguments))
         if reply.shape != (count, width) or reply.dtype.kind not in "iu":
@@ -105,9 +110,7 @@ class Implementation:
 
 def _arguments(operation: str, scenario: Scenario, count: int, seed: int) -> dict[str, Any]:
     if operation == VERIFY:
-        generator = np.random.default_rng([seed, 1])  # the suite's own, for the drafts
-        tokens, target_rows, draft_rows = scenario.draw_drafts(count, generator)
-        return {"target_rows": target_rows, "draft_rows": draft_rows, "draft_tokens": tokens, "seed": seed}
+        return {"seed": seed}
     asked = {"pair": scenario.pair, "lookahead": scenario.lookahead, "knobs": scenario.knobs}
     if operation == DRAFT_AND_VERIFY:
         return {**asked, "prefix": scenario.prompt, "count": count, "seed": seed}
@@ -116,10 +119,16 @@ def _arguments(operation: str, scenario: Scenario, count: int, seed: int) -> dic
     return {**asked, "prompt": scenario.prompt, "max_new_tokens": cap, "stop": stop, "count": count, "seed": seed}
 
 
+def _drafts(scenario: Scenario, count: int, seed: int) -> dict[str, Any]:
+    generator = np.random.default_rng([seed, 1])  # the suite's own
+    tokens, target_rows, draft_rows = scenario.draw_drafts(count, generator)
+    return {"target_rows": target_rows, "draft_rows": draft_rows, "draft_tokens": tokens}
+
+
 def _claims(claims: Any, name: str) -> frozenset[str]:
     if isinstance(claims, str) or not isinstance(claims, Iterable):
         raise UsageError(f"{name}: claims is {claims!r}; expected a set of {', '.join(CLAIMS)}")
-    for claim in (claimed := frozenset(claims)):
+    for claim in (claimed := list(claims)):
         if claim not in CLAIMS:
             raise UsageError(f"{name}: {claim!r} is no claim; the claims are {', '.join(CLAIMS)}")
-    return claimed
+    return frozenset(claimed)

@@ -26,7 +26,7 @@ def load(name: str = REFERENCE) -> Implementation:
     if name == REFERENCE:
         return Implementation(Reference(), name, is_reference=True, load=load)
     module_name, _, path = name.partition(":")
-    if not module_name or not path:
+    if not module_name or not path or module_name.startswith("."):
         raise UsageError(f"{name!r}; expected module:object")
     if "/" in module_name or module_name.endswith(".py"):
         raise UsageError(f"{name!r} names a file; expected module:object, as in package.module:Adapter")

@@ -17,15 +17,21 @@ class BlockLength(Property):
     source = "Chen et al. 2023, Algorithm 2: an accepted prefix and one token more"
 
     def judge(self, scenario: Scenario) -> DeterministicJudge:
-        def malformed(tokens: Ints) -> NDArray[np.bool_]:
-            return np.asarray((tokens[:, 0] == NOTHING) | malformed_tokens(tokens, scenario.vocabulary))
+        return sound_reply(scenario)
 
-        return DeterministicJudge(
-            malformed,
-            lambda reply: (
-                f"{reply} is not 1 to {scenario.lookahead + 1} tokens in 0..{scenario.vocabulary - 1}, then -1"
-            ),
-        )
+
+def sound_reply(scenario: Scenario, *, may_be_empty: bool = False) -> DeterministicJudge:
+    """Judge the shape of a reply; nothing else can be said of one that is malformed."""
+
+    def malformed(tokens: Ints) -> NDArray[np.bool_]:
+        empty = tokens[:, 0] == NOTHING if tokens.shape[1] else np.zeros(len(tokens), dtype=bool)
+        return np.asarray((empty & (not may_be_empty)) | malformed_tokens(tokens, scenario.vocabulary))
+
+    def describe(reply: tuple[int, ...]) -> str:
+        least = 0 if may_be_empty else 1
+        return f"{reply} is not {least} to {len(reply)} tokens in 0..{scenario.vocabulary - 1}, then -1"
+
+    return DeterministicJudge(malformed, describe)
 
 
 def malformed_tokens(tokens: Ints, vocabulary: int) -> NDArray[np.bool_]:  # [B, n] -> [B]

@@ -22,6 +22,8 @@ def show(result: Result, console: Console, rerun: str) -> None:
     for name, digest in result.texts.items():
         console.print(f"text {name}, SHA-256 {digest}", style="dim", soft_wrap=True)
     console.print(_table(result))
+    if not_asked := [f"{f.property} ({f.message})" for f in result.findings if not f.pair]:
+        console.print(f"not asked: {', '.join(not_asked)}", style="dim", soft_wrap=True, markup=False)
     for finding in _worth_showing(result.findings):
         console.print(_in_full(finding, result, rerun), soft_wrap=True, markup=False)
     console.print(closing(result), soft_wrap=True, style=STYLES.get(result.verdict, "yellow"), markup=False)
@@ -36,12 +38,11 @@ def _table(result: Result) -> Table:
     table.add_column("from")
     table.add_column("would have shown")
     for name, made in PROPERTIES.items():
-        found = [finding for finding in result.findings if finding.property == name]
+        found = [finding for finding in result.findings if finding.property == name and finding.pair]
         if found:
             status = _status(found)
-            cells = sum(bool(finding.pair) for finding in found)
             styled = f"[{STYLES[status]}]{status}[/]"
-            table.add_row(name, HOW[made.tier], str(cells or ""), styled, _basis(found), _bias(found))
+            table.add_row(name, HOW[made.tier], str(len(found)), styled, _basis(found), _bias(found))
     return table
 
 
@@ -53,8 +54,6 @@ def _status(found: Sequence[Finding]) -> str:
 
 def _basis(found: Sequence[Finding]) -> str:
     """Say what a result rests on."""
-    if not found[0].pair:
-        return found[0].message
     if found[0].tier == PROOF:
         return f"{sum(finding.identities for finding in found):,} identities"
     return f"{sum(finding.samples for finding in found):,} calls"
@@ -62,8 +61,6 @@ def _basis(found: Sequence[Finding]) -> str:
 
 def _bias(found: Sequence[Finding]) -> str:
     """Say how small a bias would have been seen, in the worst cell."""
-    if not found[0].pair:
-        return ""
     if found[0].tier == PROOF:
         return "any"
     biases = [finding.smallest_detectable_tv for finding in found if finding.smallest_detectable_tv is not None]
