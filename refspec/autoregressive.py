@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Hashable, Sequence
 
-from refspec.chance import TOKEN, Chance
+from refspec.chance import TOKEN, Chance, as_chance
 from refspec.distribution import as_count, as_tokens
 from refspec.knobs import PLAIN, SamplingKnobs
 from refspec.model import LanguageModel, Tokens, next_rows
@@ -22,7 +22,7 @@ def generate(
     It stops as ``refspec.speculative.generate`` does. A replay takes ``token_u`` once a loop.
     """
     prompt = as_tokens(prompt, vocabulary=target.vocabulary, name="prompt")
-    as_tokens(tuple(end_tokens), vocabulary=target.vocabulary, name="end_tokens")
+    ends = as_tokens(end_tokens, vocabulary=target.vocabulary, name="end_tokens")
     length = len(prompt) + as_count(max_new_tokens, name="max_new_tokens")
 
     def step(chance: Chance, tokens: Tokens) -> Tokens:
@@ -30,10 +30,10 @@ def generate(
         return (chance.draw(row, slot=TOKEN),)
 
     def done(tokens: Tokens) -> bool:
-        ended = len(tokens) > len(prompt) and tokens[-1] in end_tokens
+        ended = len(tokens) > len(prompt) and tokens[-1] in ends
         return ended or len(tokens) == length
 
     def alike(tokens: Tokens) -> Hashable:
         return target.state_key(tokens)
 
-    return chance.repeat(step, prompt, done=done, alike=alike)[len(prompt) :]
+    return as_chance(chance).repeat(step, prompt, done=done, alike=alike)[len(prompt) :]

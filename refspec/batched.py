@@ -127,6 +127,8 @@ def _checked_rows(values: ArrayLike, name: str, read: NDArray[np.bool_]) -> Floa
     if is_exact(rows):
         raise ValueError(f"{name}: fractions; the twin takes floats, the clear code takes both")
     _refuse_shape(rows, name, (*read.shape, rows.shape[2]))
+    if rows.shape[2] == 0:
+        raise ValueError(f"{name}: no entries; expected a vocabulary of 1 or more")
     if not read.all():
         rows = np.where(read[:, :, None], rows, 0.0)
     _refuse_first(read[:, :, None] & ~(rows >= 0), name, rows, "a probability")
@@ -213,6 +215,7 @@ def generate(
     ``uniforms(chains)`` returns [len(chains), 2K+1] for the next loop of those chains, as ``speculative_step``
     takes them. Returns the new tokens [B, max_new_tokens], -1 after the last.
     """
+    ends = tuple(end_tokens)
     output = np.full((len(target_states), max_new_tokens), NOTHING, dtype=np.intp)
     lengths = np.zeros(len(target_states), dtype=np.intp)
     target_states, draft_states = target_states.copy(), draft_states.copy()
@@ -226,7 +229,7 @@ def generate(
             uniforms=uniforms(chains),
             drafted=np.minimum(lookahead, max_new_tokens - lengths[chains] - 1),
         )
-        block, ended = _cut(block, end_tokens)
+        block, ended = _cut(block, ends)
         emitted = block != NOTHING
         at = lengths[chains][:, None] + np.arange(lookahead + 1)
         output[np.broadcast_to(chains[:, None], at.shape)[emitted], at[emitted]] = block[emitted]
@@ -237,9 +240,9 @@ def generate(
     return output
 
 
-def _cut(block: Ints, end_tokens: Collection[int]) -> tuple[Ints, NDArray[np.bool_]]:
+def _cut(block: Ints, end_tokens: tuple[int, ...]) -> tuple[Ints, NDArray[np.bool_]]:
     """Remove what comes after the first end token of each block; say which blocks have one."""
-    ends = np.isin(block, list(end_tokens))
+    ends = np.isin(block, end_tokens)
     after = np.cumsum(ends, axis=1) - ends > 0
     return np.where(after, NOTHING, block), np.asarray(ends.any(axis=1))
 

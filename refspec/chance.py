@@ -10,9 +10,9 @@ from numbers import Rational, Real
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from refspec.distribution import Row, cumulative
+from refspec.distribution import as_drawable, cumulative, refuse_negative
 
 State = TypeVar("State", bound=Any)
 Slot = float | Sequence[float] | NDArray[Any]  # the uniforms of one slot, or the only one
@@ -26,7 +26,7 @@ class Uniform(Protocol):
         """Whether the uniform is below ``numerator / denominator``."""
         ...
 
-    def index(self, weights: Row) -> int:
+    def index(self, weights: ArrayLike) -> int:
         """The index that the uniform selects by the inverse of the cumulative weights."""
         ...
 
@@ -46,11 +46,12 @@ class Number:
         return Fraction(self.value) if isinstance(other, Rational) else self.value
 
     def below(self, numerator: Any, denominator: Any = 1) -> bool:
+        refuse_negative(numerator, denominator)
         # The first clause decides where u * denominator would round up to a subnormal denominator.
         return bool(numerator >= denominator or self._beside(denominator) * denominator < numerator)
 
-    def index(self, weights: Row) -> int:
-        edges = cumulative(weights)  # [V]
+    def index(self, weights: ArrayLike) -> int:
+        edges = cumulative(as_drawable(weights))  # [V]
         threshold = self._beside(edges[-1]) * edges[-1]
         return int(np.argmax((edges > threshold) | (edges == edges[-1])))
 
@@ -67,15 +68,10 @@ class Chance:
 
     def accept(self, numerator: Any, denominator: Any, *, slot: str = ACCEPT) -> bool:
         """Return True with probability ``min(1, numerator / denominator)``, both at least 0."""
-        if not (numerator >= 0 and denominator >= 0):
-            raise ValueError(f"accept: {numerator} / {denominator}; expected two numbers of at least 0")
         return self.uniform(slot).below(numerator, denominator)
 
-    def draw(self, weights: Row, *, slot: str = FINAL) -> int:
+    def draw(self, weights: ArrayLike, *, slot: str = FINAL) -> int:
         """Return index i with probability ``weights[i] / total``. Weights whose total is 0 are refused."""
-        weights = np.asarray(weights)
-        if not weights.any():
-            raise ValueError(f"draw: {len(weights)} weights, none above 0; expected a total above 0")
         return self.uniform(slot).index(weights)
 
     def repeat(
@@ -143,7 +139,8 @@ class ReplayedChance(Chance):
         values = self.loops[self.loop].get(slot, ())
         at = self.used.get(slot, 0)
         if at >= len(values):
-            raise ValueError(f"loop {self.loop} asks for {slot}[{at}]; {len(values)} were given")
+            given = ", ".join(f"{name}[{len(numbers)}]" for name, numbers in self.loops[self.loop].items())
+            raise ValueError(f"loop {self.loop} asks for {slot}[{at}]; {len(values)} were given (of {given or 'none'})")
         self.used[slot] = at + 1
         return Number(values[at])
 
@@ -159,6 +156,13 @@ class ReplayedChance(Chance):
             state = state + step(self, state)
             self.loop, self.used = self.loop + 1, {}
         return state
+
+
+def as_chance(chance: Chance) -> Chance:
+    """Return the chance, or refuse what is none (a bare generator, most likely)."""
+    if not isinstance(chance, Chance):
+        raise TypeError(f"chance: {chance!r}; expected a Chance, such as SampledChance(numpy.random.default_rng(7))")
+    return chance
 
 
 def _checked(slot: str, values: Slot) -> tuple[Any, ...]:

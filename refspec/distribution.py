@@ -7,7 +7,7 @@ miss a sum of one by the rounding of the type they came in.
 Every refusal is written so that NaN fails it, and names the row, the index and the value.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import lcm, sqrt
 from numbers import Integral, Rational
@@ -30,6 +30,8 @@ def as_numbers(values: ArrayLike, *, name: str, axes: int) -> Row:
 
     Raises ``ValueError`` for ragged or non-numeric input, and for an object array that holds a float.
     """
+    if np.ma.isMaskedArray(values):
+        raise ValueError(f"{name}: a masked array; expected plain numbers")
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -56,15 +58,15 @@ def total(weights: Row) -> Any:  # [V] -> a number
     """Return the sum: exact for fractions, left to right for floats, as every total here that decides anything."""
     if not is_exact(weights):
         return cumulative(weights)[-1]
-    denominator = lcm(*{weight.denominator for weight in weights})
-    return Fraction(sum([weight.numerator * (denominator // weight.denominator) for weight in weights]), denominator)
+    ratios = [weight.as_integer_ratio() for weight in weights]
+    denominator = lcm(*{below for _, below in ratios})
+    return Fraction(sum([above * (denominator // below) for above, below in ratios]), denominator)
 
 
-def cumulative(weights: ArrayLike) -> Row:  # [V] -> [V]
-    """Return the running sums from left to right: the only reduction that decides anything. Integers stay exact."""
-    array = np.asarray(weights)
+def cumulative(weights: Row) -> Row:  # [V] -> [V]
+    """Return the running sums from left to right: the only reduction that decides anything."""
     with np.errstate(over="ignore"):  # a total that overflows is infinite, and refused where it is used
-        return np.cumsum(array.astype(object) if array.dtype.kind in "iu" else array)
+        return np.cumsum(weights)
 
 
 def sum_tolerance(dtype: np.dtype[Any], vocabulary: int) -> float:
@@ -114,6 +116,18 @@ def as_weights(values: ArrayLike, *, name: str) -> Row:
     return weights
 
 
+def as_drawable(values: ArrayLike) -> Row:
+    """Return ``values`` [V] as the weights of a draw; integers stay exact."""
+    weights = np.asarray(values)
+    return as_weights(weights.astype(object) if weights.dtype.kind in "iu" else weights, name="draw")
+
+
+def refuse_negative(numerator: Any, denominator: Any) -> None:
+    """Refuse a ratio of masses that are not both at least zero. NaN is not."""
+    if not (numerator >= 0 and denominator >= 0):
+        raise ValueError(f"accept: {numerator} / {denominator}; expected two numbers of at least 0")
+
+
 def as_logits(values: ArrayLike, *, name: str) -> Row:
     """Return ``values`` [V] as logits: numbers or minus infinity (a banned token), not all banned."""
     logits = as_numbers(values, name=name, axes=1)
@@ -124,8 +138,10 @@ def as_logits(values: ArrayLike, *, name: str) -> Row:
     return logits
 
 
-def as_tokens(values: Sequence[int], *, vocabulary: int, name: str) -> tuple[int, ...]:
+def as_tokens(values: Iterable[int], *, vocabulary: int, name: str) -> tuple[int, ...]:
     """Return ``values`` as a tuple of token ids in ``[0, vocabulary)``."""
+    if not isinstance(values, Iterable):
+        raise ValueError(f"{name}: {values!r}; expected a sequence of token ids")
     tokens: list[int] = []
     for i, value in enumerate(values):
         if not isinstance(value, Integral) or isinstance(value, bool):
@@ -151,7 +167,7 @@ def as_step(
     """Return the three inputs of a verification as rows and tokens, or refuse them."""
     target_rows = as_rows(target_rows, name="target")
     vocabulary = target_rows.shape[1]
-    if np.size(draft_rows) == 0:
+    if np.shape(draft_rows) in ((0,), (1, 0)):
         draft_rows = target_rows[:0]
     draft_rows = as_rows(draft_rows, name="draft")
     draft_tokens = as_tokens(draft_tokens, vocabulary=vocabulary, name="draft_tokens")
@@ -181,7 +197,16 @@ def refuse_mixture(target_rows: Rows, draft_rows: Rows) -> None:
         )
 
 
-def overlap(target_row: Row, draft_row: Row) -> Any:
+def as_two_rows(target_row: ArrayLike, draft_row: ArrayLike) -> tuple[Row, Row]:
+    """Return two rows or weights over one vocabulary, both exact or both floats."""
+    rows = as_weights(target_row, name="target"), as_weights(draft_row, name="draft")
+    if len(rows[0]) != len(rows[1]):
+        raise ValueError(f"vocabularies differ: target {len(rows[0])}, draft {len(rows[1])}")
+    refuse_mixture(*rows)
+    return rows
+
+
+def overlap(target_row: ArrayLike, draft_row: ArrayLike) -> Any:
     """Return the mass two rows share: the probability that a token drafted from one is accepted by the other.
 
         overlap = sum over y of min(target[y], draft[y])
@@ -191,10 +216,10 @@ def overlap(target_row: Row, draft_row: Row) -> Any:
     >>> float(overlap(np.array([0.5, 0.5]), np.array([0.25, 0.75])))
     0.75
     """
-    return total(np.minimum(target_row, draft_row))
+    return total(np.minimum(*as_two_rows(target_row, draft_row)))
 
 
-def total_variation(target_row: Row, draft_row: Row) -> Any:
+def total_variation(target_row: ArrayLike, draft_row: ArrayLike) -> Any:
     """Return half the sum of absolute differences: the largest error in the probability of any event.
 
     [V], [V] -> a fraction, or a float. It is ``1 - overlap`` for two distributions.
@@ -202,4 +227,4 @@ def total_variation(target_row: Row, draft_row: Row) -> Any:
     >>> float(total_variation(np.array([0.5, 0.5]), np.array([0.25, 0.75])))
     0.25
     """
-    return total(abs(target_row - draft_row)) / 2
+    return total(abs(np.subtract(*as_two_rows(target_row, draft_row)))) / 2

@@ -11,8 +11,10 @@ from functools import partial
 from numbers import Rational
 from typing import Any, NamedTuple, Self, TypeVar
 
+from numpy.typing import ArrayLike
+
 from refspec.chance import Chance, State
-from refspec.distribution import Row, cumulative
+from refspec.distribution import Row, as_drawable, cumulative, refuse_negative
 
 Outcome = TypeVar("Outcome", bound=Hashable)
 FLOAT_TOLERANCE = 1e-9  # how far the sum of a law over float64 rows may be from one
@@ -96,8 +98,10 @@ class BranchingChance(Chance):
     ) -> State:
         def branches() -> list[Branch]:
             self.inside_a_step = True
-            law = self._compose(step, state, done, alike)
-            self.inside_a_step = False
+            try:
+                law = self._compose(step, state, done, alike)
+            finally:
+                self.inside_a_step = False
             return [Branch(final, probability) for final, probability in law.items()]
 
         final: State = self.decide(branches).outcome
@@ -143,18 +147,19 @@ class Cell:
         self.high: Any = 1
 
     def below(self, numerator: Any, denominator: Any = 1) -> bool:
-        return bool(self._cut([True, False], lambda: [_threshold(numerator, denominator)]))
+        return bool(self._cut(lambda: ([True, False], [_threshold(numerator, denominator)])))
 
-    def index(self, weights: Row) -> int:
-        return int(self._cut(range(len(weights)), lambda: _edges(weights)))
+    def index(self, weights: ArrayLike) -> int:
+        return int(self._cut(lambda: _edges(as_drawable(weights))))
 
-    def _cut(self, outcomes: Sequence[Any], edges: Callable[[], Iterable[Any]]) -> Any:
-        """Cut the cell at the edges, ascending in [0, 1]; take this run's piece. Empty pieces do not exist."""
+    def _cut(self, cuts: Callable[[], tuple[Sequence[Any], Iterable[Any]]]) -> Any:
+        """Cut the cell at edges ascending in [0, 1], each piece with its outcome; take this run's. None is empty."""
         if self.run != self.owner.run:
             raise RuntimeError("a uniform was used after the run that made it")
 
         def branches() -> list[Branch]:
-            bounds = [self.low, *(min(max(edge, self.low), self.high) for edge in edges()), self.high]
+            outcomes, edges = cuts()
+            bounds = [self.low, *(min(max(edge, self.low), self.high) for edge in edges), self.high]
             width = self.high - self.low
             return [
                 Branch(outcome, (high - low) / width if high - low != width else 1, low, high)
@@ -168,15 +173,16 @@ class Cell:
 
 
 def _threshold(numerator: Any, denominator: Any) -> Any:
+    refuse_negative(numerator, denominator)
     if numerator >= denominator:
         return 1
     return _exact(numerator) / _exact(denominator)
 
 
-def _edges(weights: Row) -> list[Any]:
-    """Return the inner edges of the cumulative weights, as parts of the total."""
+def _edges(weights: Row) -> tuple[Sequence[int], list[Any]]:
+    """Return the indices, and the inner edges of the cumulative weights as parts of the total."""
     edges = cumulative(weights)
-    return [_exact(edge) / _exact(edges[-1]) for edge in edges[:-1]]
+    return range(len(edges)), [_exact(edge) / _exact(edges[-1]) for edge in edges[:-1]]
 
 
 def _exact(number: Any) -> Any:
@@ -207,6 +213,8 @@ def exact_law(procedure: Callable[[Chance], Outcome], max_leaves: int = 10**6) -
     while not explored:
         chance.start()
         outcome = procedure(chance)
+        if not isinstance(outcome, Hashable):
+            raise TypeError(f"outcome {outcome!r} cannot be the key of a law; expected something hashable")
         law[outcome] = law.get(outcome, 0) + chance.weight()
         leaves += 1
         explored = not chance.advance()

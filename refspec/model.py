@@ -38,6 +38,8 @@ def next_rows(
     model: LanguageModel, prefix: Tokens, continuation: Tokens = (), *, knobs: SamplingKnobs = PLAIN
 ) -> Rows:  # -> [len(continuation) + 1, V]
     """Return the rows after each prefix of the continuation, by one call of the model."""
+    if not isinstance(knobs, SamplingKnobs):
+        raise TypeError(f"knobs: {knobs!r}; expected SamplingKnobs")
     scores = np.asarray(model.score(prefix, continuation))
     expected = (len(continuation) + 1, model.vocabulary)
     if scores.shape != expected:

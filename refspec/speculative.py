@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from refspec.block import Block
-from refspec.chance import DRAFT, Chance
+from refspec.chance import DRAFT, Chance, as_chance
 from refspec.distribution import Row, Rows, as_count, as_step, as_tokens, refuse_mixture
 from refspec.knobs import PLAIN, SamplingKnobs
 from refspec.model import LanguageModel, Tokens, common_vocabulary, next_rows
-from refspec.rejection import verify_token
+from refspec.rejection import keep_or_replace
 
 
 def propose(
@@ -28,7 +28,7 @@ def propose(
     rows: list[Row] = []
     for _ in range(as_count(lookahead, name="lookahead")):
         (row,) = next_rows(draft, prefix + tokens, knobs=knobs)
-        tokens += (chance.draw(row, slot=DRAFT),)
+        tokens += (as_chance(chance).draw(row, slot=DRAFT),)
         rows.append(row)
     return tokens, np.stack(rows) if rows else np.empty((0, draft.vocabulary))
 
@@ -63,14 +63,14 @@ def verify_draft(
     ...              chance=ReplayedChance(accept_u=0.9, final_u=0.6)).tokens
     (0, 1)
     """
-    return apply_rule(*as_step(target_rows, draft_rows, draft_tokens), chance)
+    return apply_rule(*as_step(target_rows, draft_rows, draft_tokens), as_chance(chance))
 
 
 def apply_rule(target_rows: Rows, draft_rows: Rows, draft_tokens: Tokens, chance: Chance) -> Block:
     """The rule of ``verify_draft`` itself, on rows and tokens that are known to be sound."""
     kept: Tokens = ()
     for target_row, draft_row, drafted in zip(target_rows, draft_rows, draft_tokens, strict=False):
-        token, accepted = verify_token(target_row=target_row, draft_row=draft_row, token=drafted, chance=chance)
+        token, accepted = keep_or_replace(target_row, draft_row, drafted, chance)
         if not accepted:
             return Block((*kept, token), drafted=len(draft_tokens), verified=len(kept) + 1, accepted=len(kept))
         kept += (token,)
@@ -143,7 +143,7 @@ class Generation:
 def _generation(prompt: Sequence[int], max_new_tokens: int, **fixed: Any) -> tuple[Generation, Tokens]:
     vocabulary = common_vocabulary(fixed["target"], fixed["draft"])
     prompt = as_tokens(prompt, vocabulary=vocabulary, name="prompt")
-    as_tokens(tuple(fixed["end_tokens"]), vocabulary=vocabulary, name="end_tokens")
+    fixed["end_tokens"] = as_tokens(fixed["end_tokens"], vocabulary=vocabulary, name="end_tokens")
     as_count(fixed["lookahead"], name="lookahead")
     length = len(prompt) + as_count(max_new_tokens, name="max_new_tokens")
     return Generation(start=len(prompt), length=length, **fixed), prompt
@@ -180,7 +180,7 @@ def generate(
         draft_knobs=draft_knobs,
         end_tokens=end_tokens,
     )
-    tokens = chance.repeat(
+    tokens = as_chance(chance).repeat(
         lambda chance, tokens: run.advance(tokens, chance).tokens, prompt, done=run.done, alike=run.alike
     )
     return tokens[len(prompt) :]
@@ -213,7 +213,7 @@ def generate_blocks(
     def history(blocks: tuple[Block, ...]) -> Tokens:
         return prompt + tuple(token for block in blocks for token in block.tokens)
 
-    return chance.repeat(
+    return as_chance(chance).repeat(
         lambda chance, blocks: (run.advance(history(blocks), chance),),
         (),
         done=lambda blocks: run.done(history(blocks)),

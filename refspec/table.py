@@ -46,6 +46,8 @@ def compile_table(
     ------
     TooManyStatesError  more than ``max_states`` states were found
     """
+    if not prompts:
+        raise ValueError("prompts: none; expected one or more, () for the beginning of a text")
     found: list[Tokens] = []
     states: dict[Hashable, int] = {}
 

@@ -8,13 +8,14 @@ context, ``survival`` and what follows from it are exact.
 
 from collections.abc import Hashable
 from itertools import pairwise
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from refspec.distribution import overlap, total_variation
+from refspec.distribution import as_count, as_tokens, overlap, total_variation
 from refspec.knobs import PLAIN, SamplingKnobs
-from refspec.model import LanguageModel, Tokens, next_rows
+from refspec.model import LanguageModel, Tokens, common_vocabulary, next_rows
 
 __all__ = [
     "count_law",
@@ -89,9 +90,10 @@ def survival(
     The contexts along the way follow the law of *accepted* tokens, min(target, draft) / overlap: neither the
     target's nor the draft's. Prefixes that lead both models to the same states are merged.
     """
-    reached: dict[Hashable, tuple[Tokens, Any]] = {None: (tuple(prefix), 1)}
+    prompt = as_tokens(prefix, vocabulary=common_vocabulary(target, draft), name="prefix")
+    reached: dict[Hashable, tuple[Tokens, Any]] = {None: (prompt, 1)}
     survived: list[Any] = [1]
-    for _ in range(lookahead):
+    for _ in range(as_count(lookahead, name="lookahead")):
         following: dict[Hashable, tuple[Tokens, Any]] = {}
         for tokens, weight in reached.values():
             (target_row,) = next_rows(target, tokens, knobs=knobs)
@@ -120,7 +122,6 @@ def expected_tokens_in_context(**step: Any) -> Any:
 
 
 def _refuse_rate(acceptance_rate: Any, lookahead: int) -> None:
-    if not 0 <= acceptance_rate <= 1:
+    if not isinstance(acceptance_rate, Real) or not 0 <= float(acceptance_rate) <= 1:
         raise ValueError(f"acceptance_rate: {acceptance_rate}; expected 0 to 1")
-    if lookahead < 0:
-        raise ValueError(f"lookahead: {lookahead}; expected 0 or more")
+    as_count(lookahead, name="lookahead")

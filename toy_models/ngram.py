@@ -97,9 +97,9 @@ class NGramModel:
     kind = "weights"
 
     def __init__(self, text: Text, *, order: int, smoothing: float = 1.0) -> None:
-        if not order >= 1:
+        if not isinstance(order, int) or order < 1:
             raise ValueError(f"order: {order}; expected 1 or more")
-        if not smoothing > 0:
+        if not 0 < smoothing < float("inf"):
             raise ValueError(f"smoothing: {smoothing}; expected a number above 0")
         if len(text.tokens) < order + 1:
             raise ValueError(f"{text.name}: {len(text.tokens)} tokens; expected at least {order + 1} for order {order}")
@@ -120,6 +120,9 @@ class NGramModel:
 
     def row(self, context: tuple[int, ...]) -> Floats:  # -> [V]
         """Return the row of one context of at most ``order - 1`` tokens."""
+        for token in context:
+            if not 0 <= token < self.vocabulary:
+                raise ValueError(f"token {token} is out of range; expected 0 to {self.vocabulary - 1}")
         if context not in self._rows:
             shorter = self.row(context[1:]) if context else np.full(self.vocabulary, 1 / self.vocabulary)
             weights = self.smoothing * shorter

@@ -97,7 +97,8 @@ def _rotated(row: Sequence[int]) -> TabularModel:
 def context() -> tuple[Any, ...]:
     """Rows that differ in everything: several tokens in each residual, one token with equal mass, one that the draft
     overrates ninefold, another likeliest token in each row. Shows a row one place early or late, a bonus token from
-    a wrong row, a uniform used twice."""
+    a wrong row, a uniform used twice.
+    """
     target = _table((40, 30, 20, 10), (10, 45, 15, 30), (25, 5, 50, 20), (30, 25, 10, 35))
     draft = _table((10, 20, 35, 35), (30, 25, 30, 15), (15, 45, 20, 20), (15, 10, 30, 45))
     return target, draft

@@ -27,9 +27,9 @@ class RandomLogitModel:
     def __init__(self, vocabulary: int, *, seed: int, scale: float = 1.0, order: int = 1) -> None:
         if not 1 <= vocabulary <= 200_000:
             raise ValueError(f"vocabulary: {vocabulary}; expected 1 to 200000")
-        if not scale >= 0:
+        if not 0 <= scale < float("inf"):
             raise ValueError(f"scale: {scale}; expected 0 or more")
-        if not order >= 0:
+        if not isinstance(order, int) or order < 0:
             raise ValueError(f"order: {order}; expected 0 or more")
         self.vocabulary = vocabulary
         self.seed = seed

@@ -33,6 +33,8 @@ class TabularModel:
     kind = "weights"
 
     def __init__(self, weights: Mapping[Context, Sequence[int]], *, exact: bool = True) -> None:
+        if not weights:
+            raise ValueError("weights: an empty table; expected a row for each context")
         self.weights = {tuple(context): tuple(row) for context, row in weights.items()}
         self.exact = exact
         self.order = max(map(len, self.weights), default=0)

@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refspec import verify_draft
 from refspec.chance import Chance, Number, ReplayedChance, SampledChance
+from refspec.law import BranchingChance
 
 LAST = float(np.nextafter(1.0, 0.0))  # the largest uniform
 TINY = 5e-324  # the smallest float above 0
 NAN = float("nan")
+INF = float("inf")
 
 
 def fractions(*numbers):
@@ -116,8 +119,9 @@ def test_index_writes_to_nothing():
 
 
 @pytest.mark.parametrize("weights", [[0.0, 0.0, 0.0], [0, 0, 0], fractions(0, 0, 0)])
-@pytest.mark.parametrize("chance", [SampledChance(np.random.default_rng(0)), ReplayedChance(final_u=0.5)])
-def test_weights_without_mass_are_refused(chance, weights):
+@pytest.mark.parametrize("read", [lambda: SampledChance(np.random.default_rng(0)), lambda: ReplayedChance(final_u=0.5)])
+def test_weights_without_mass_are_refused(read, weights):
+    chance = read()
     with pytest.raises(ValueError, match="draw: 3 weights, none above 0"):
         chance.draw(weights)
 
@@ -218,3 +222,25 @@ def test_accept_has_the_probability_of_the_ratio_on_a_grid(numerator):
     grid = [Fraction(i, 7) for i in range(7)]
     chance = ReplayedChance(accept_u=grid)
     assert sum(chance.accept(Fraction(numerator), Fraction(7)) for _ in grid) == numerator
+
+
+@pytest.mark.parametrize(
+    "weights", [[NAN, 1.0], [-1.0, 2.0], [1.0, -2.0], [INF, 1.0], 3.0, [[1.0, 2.0]], ["a", "b"], [-1, 2]]
+)
+@pytest.mark.parametrize("read", [lambda: SampledChance(np.random.default_rng(0)), lambda: BranchingChance(10)])
+def test_weights_that_are_none_are_refused_by_every_reading(read, weights):
+    with pytest.raises(ValueError, match=r"^draw"):
+        read().draw(weights)
+
+
+@pytest.mark.parametrize("ratio", [(NAN, 1.0), (1.0, NAN), (-1.0, 1.0), (1.0, -1.0)])
+@pytest.mark.parametrize("read", [lambda: SampledChance(np.random.default_rng(0)), lambda: BranchingChance(10)])
+def test_ratios_that_are_none_are_refused_by_every_reading(read, ratio):
+    with pytest.raises(ValueError, match=r"^accept"):
+        read().accept(*ratio)
+
+
+@pytest.mark.parametrize("chance", [np.random.default_rng(0), None, 0.5])
+def test_what_is_no_chance_is_refused(chance):
+    with pytest.raises(TypeError, match="expected a Chance"):
+        verify_draft(target_rows=[[0.5, 0.5]], draft_rows=[], draft_tokens=[], chance=chance)

@@ -128,8 +128,8 @@ def test_an_accepted_token_takes_one_uniform_and_a_replaced_one_two():
 def test_a_rejection_without_a_residual_draws_from_the_target_row(dtype, final_u, token):
     """The draft exceeds the target by one step of its type at the drafted token, and nowhere falls below it."""
     third = dtype(1 / 3)
-    target_row = np.full(3, third).astype(np.float64)
-    draft_row = np.array([np.nextafter(third, dtype(1)), third, third]).astype(np.float64)
+    target_row = np.full(3, third)
+    draft_row = np.array([np.nextafter(third, dtype(1)), third, third])
     assert not residual(target_row, draft_row).any()
     verdict = verify_token(
         target_row=target_row, draft_row=draft_row, token=0, chance=ReplayedChance(accept_u=LAST, final_u=final_u)

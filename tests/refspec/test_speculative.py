@@ -632,3 +632,11 @@ def test_a_knob_without_an_exact_value_is_refused_on_fractions():
                 chance=chance,
             )
         )
+
+
+def test_end_tokens_may_be_given_as_an_iterator():
+    pair = get_pair("context")
+    chance = SampledChance(np.random.default_rng(0))
+    request = {"target": pair.target, "prompt": (), "max_new_tokens": 5, "chance": chance}
+    assert len(generate(**request, draft=pair.draft, lookahead=2, end_tokens=iter(range(4)))) == 1
+    assert len(autoregressive.generate(**request, end_tokens=iter(range(4)))) == 1

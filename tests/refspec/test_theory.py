@@ -84,7 +84,7 @@ def test_the_printed_closed_forms(rate, lookahead):
         (Fraction(6, 5), 2, "acceptance_rate: 6/5; expected 0 to 1"),
         (-0.1, 2, "acceptance_rate: -0.1; expected 0 to 1"),
         (float("nan"), 2, "acceptance_rate: nan; expected 0 to 1"),
-        (0.5, -1, "lookahead: -1; expected 0 or more"),
+        (0.5, -1, "lookahead: -1 is negative; expected 0 or more"),
     ],
 )
 def test_what_is_no_rate_or_lookahead_is_refused(function, rate, lookahead, message):
