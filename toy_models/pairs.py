@@ -248,6 +248,15 @@ def random_logits_wide() -> tuple[Any, ...]:
     return target, NearbyModel(target, distance=0.4, seed=20221130)
 
 
+@_pair
+def random_logits_large() -> tuple[Any, ...]:
+    """Random logits over 2048 tokens, the same in every context, the draft at total variation 0.4. Shows what only a
+    row longer than a kernel's block shows.
+    """
+    target = RandomLogitModel(2048, seed=20230202, scale=2.0, order=0)
+    return target, NearbyModel(target, distance=0.4, seed=20221130)
+
+
 def text_pairs(path: str | Path | None = None) -> tuple[Pair, ...]:
     """Return the pairs fitted on a text (None: the help texts inside the running CPython).
 
@@ -259,7 +268,7 @@ def text_pairs(path: str | Path | None = None) -> tuple[Pair, ...]:
 _TEXT_PAIRS: tuple[tuple[str, str, int | None, int, int], ...] = (
     # name, unit, classes, order of the target, order of the draft
     ("ngram-folded", "characters", 4, 3, 2),
-    ("ngram-characters", "characters", None, 2, 1),
+    ("ngram-characters", "characters", 256, 2, 1),
     ("ngram-words", "words", 200, 2, 1),
 )
 

@@ -68,6 +68,7 @@ class Result:
 
     @property
     def smallest_detectable_tv(self) -> float | None:
-        """The joint total variation that every full-tree finding would have shown; None if there was none."""
-        seen = [f.smallest_detectable_tv for f in self.findings if f.joint and f.smallest_detectable_tv is not None]
+        """The joint total variation that every full-tree finding that holds would have shown; None if none did."""
+        held = [finding for finding in self.findings if finding.joint and finding.status == HOLDS]
+        seen = [finding.smallest_detectable_tv for finding in held if finding.smallest_detectable_tv is not None]
         return max(seen, default=None)

@@ -39,11 +39,11 @@ OUTPUT = ("complete-output", "support")
 # By vocabulary: the lookahead of a pair, the longest whose prefix tree has at most 256 leaves, the output length.
 LOOKAHEAD = {2: 4, 3: 3, 4: 2, 5: 2, 8: 1}
 LONGEST_LOOKAHEAD = {2: 7, 3: 4, 4: 3, 5: 2, 8: 1}
-OUTPUT_LENGTH = {2: 5, 3: 4, 4: 3, 5: 3, 8: 2}
-LONGEST_OUTPUT = {2: 8, 3: 5, 4: 4, 5: 3, 8: 2}
+OUTPUT_LENGTH = {2: 5, 3: 4, 4: 3, 5: 3, 8: 3}
+LONGEST_OUTPUT = {2: 8, 3: 5, 4: 4}
 KNOBBED_PAIRS = ("context", "random-logits")
 SMOKE_PAIRS = ("context", "exact-zeros", "wide-residual", "g3")
-WIDE_PAIRS = ("random-logits-wide", "ngram-characters", "ngram-words")
+WIDE_PAIRS = ("random-logits-wide", "random-logits-large", "ngram-characters", "ngram-words")
 PROMPT_LENGTH = 3  # of the text itself, so that an n-gram model starts with a full context
 
 
@@ -114,10 +114,9 @@ def _blocks() -> Iterator[Cell]:
         pair = _floats(name)
         lookaheads = LONGEST_LOOKAHEAD if name in SMOKE_PAIRS else LOOKAHEAD
         scenario = Scenario(pair, lookaheads[pair.vocabulary])
-        yield Cell(scenario, DRAFT_AND_VERIFY, BLOCK, smoke=name in SMOKE_PAIRS)
-        yield Cell(scenario, VERIFY, BLOCK, smoke=name in SMOKE_PAIRS)
-    for operation in (DRAFT_AND_VERIFY, VERIFY):
-        yield Cell(Scenario(_floats("context"), 3), operation, ("independence",), smoke=True)
+        properties = (*BLOCK, "independence") if name == "context" else BLOCK
+        for operation in (DRAFT_AND_VERIFY, VERIFY):
+            yield Cell(scenario, operation, properties, smoke=name in SMOKE_PAIRS)
 
 
 def _lookaheads() -> Iterator[Cell]:
@@ -157,11 +156,13 @@ def _texts(text: str | Path | None) -> Iterator[Cell]:
     for name in WIDE_PAIRS:
         pair = pairs.get(name) or _floats(name)
         prompt = _prompt(pair) if name in pairs else ()
-        for knobs in ("plain", "temperature 0.7"):
-            scenario = Scenario(pair, 4, KNOBS[knobs], prompt=prompt)
-            smoke = name == "ngram-characters" and knobs == "plain"
-            yield Cell(scenario, DRAFT_AND_VERIFY, WIDE, knobs, smoke=smoke)
-    yield Cell(Scenario(pairs["ngram-characters"], 4, prompt=_prompt(pairs["ngram-characters"])), VERIFY, WIDE)
+        lookahead = 1 if pair.vocabulary > 1000 else 4
+        plain = Scenario(pair, lookahead, prompt=prompt)
+        yield Cell(plain, VERIFY, WIDE, smoke=name == "random-logits-wide")
+        yield Cell(plain, DRAFT_AND_VERIFY, WIDE, smoke=name == "ngram-characters")
+        if lookahead > 1:
+            warm = Scenario(pair, lookahead, KNOBS["temperature 0.7"], prompt=prompt)
+            yield Cell(warm, DRAFT_AND_VERIFY, WIDE, "temperature 0.7")
 
 
 def _outputs() -> Iterator[Cell]:
@@ -170,19 +171,23 @@ def _outputs() -> Iterator[Cell]:
         pair = _floats(name)
         lengths = LONGEST_OUTPUT if name in SMOKE_PAIRS else OUTPUT_LENGTH
         length = lengths[pair.vocabulary]
-        scenario = Scenario(pair, 2, max_new_tokens=length, end_tokens=(1,) if name in KNOBBED_PAIRS else ())
-        yield Cell(scenario, GENERATE, OUTPUT, smoke=name in SMOKE_PAIRS)
+        ends = (1,) if name in KNOBBED_PAIRS else ()
+        properties = (*OUTPUT, "independence") if name == "context" else OUTPUT
+        scenario = Scenario(pair, length - 2, max_new_tokens=length, end_tokens=ends)
+        yield Cell(scenario, GENERATE, properties, smoke=name in SMOKE_PAIRS)
     for knobs, setting in KNOBS.items():
         if setting != PLAIN:
-            pair = _floats("context")
-            scenario = Scenario(pair, 3, setting, prompt=(2,), max_new_tokens=OUTPUT_LENGTH[4])
+            ends = (3,) if setting.temperature == 1.5 else ()
+            scenario = Scenario(_floats("context"), 2, setting, prompt=(2,), max_new_tokens=4, end_tokens=ends)
             properties = ("greedy", *OUTPUT) if setting.temperature == 0 else OUTPUT
-            yield Cell(scenario, GENERATE, properties, knobs)
+            yield Cell(scenario, GENERATE, properties, knobs, smoke=knobs == "temperature 0.7")
 
 
 def _examinations() -> Iterator[Cell]:
     """What needs no sample: seeds, calls of the target."""
-    scenario = Scenario(_floats("context"), 3, max_new_tokens=4)
-    yield Cell(scenario, VERIFY, ("seeded",), smoke=True)
-    yield Cell(scenario, DRAFT_AND_VERIFY, ("seeded", "target-calls"), smoke=True)
-    yield Cell(scenario, GENERATE, ("seeded",), smoke=True)
+    step = Scenario(_floats("context"), 3)
+    yield Cell(step, VERIFY, ("seeded",), smoke=True)
+    yield Cell(step, DRAFT_AND_VERIFY, ("seeded", "target-calls"), smoke=True)
+    yield Cell(Scenario(_floats("context"), 3, max_new_tokens=4), GENERATE, ("seeded",), smoke=True)
+    for name in ("identical", "acceptance-0"):  # all drafts are accepted, or none: the number of loops is known
+        yield Cell(Scenario(_floats(name), 3, max_new_tokens=8), GENERATE, ("target-calls",), smoke=True)

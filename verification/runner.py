@@ -25,6 +25,7 @@ from verification.statistics.planning import plan_samples
 from verification.watch import Watch
 
 FIRST_SHARD, LARGEST_SHARD = 1024, 16384
+LARGEST_ROWS = 2**24  # entries of the target rows of a shard, where the suite hands rows over
 CERTAIN = 2048  # calls where nothing is estimated: one wrong reply decides
 
 
@@ -226,11 +227,14 @@ class _Run:
 
     def _watched(self, job: Cell, names: Sequence[str]) -> list[Finding]:
         judges: dict[str, Any] = {name: PROPERTIES[name].judge(job.scenario) for name in names}  # type: ignore[attr-defined]
-        gate = sound_reply(job.scenario, may_be_empty=job.operation == GENERATE)
+        outputs = job.operation == GENERATE
+        most = job.scenario.max_new_tokens if outputs else job.scenario.lookahead + 1
+        gate = sound_reply(job.scenario, least=0 if outputs else 1, most=most)
         claimed = self.implementation.profiles
         watch = Watch(judges, gate, planned=self._planned(judges), ledger=self.ledger, claimed=claimed)
         failed = ""
-        for number, size in enumerate(_shards(watch.planned)):
+        rows = (job.scenario.lookahead + 1) * job.scenario.vocabulary
+        for number, size in enumerate(_shards(watch.planned, most=max(LARGEST_ROWS // rows, 1))):
             try:
                 watch.see(self.implementation.run(job.operation, job.scenario, size, self._seed(job, number)))
             except AdapterError as error:
@@ -257,10 +261,11 @@ class _Run:
         return int.from_bytes(sha256(name.encode()).digest()[:6], "big")
 
 
-def _shards(planned: int) -> Iterator[int]:
+def _shards(planned: int, most: int) -> Iterator[int]:
     """Yield the sizes of the shards: small at first, so that a gross fault costs little."""
     size, left = FIRST_SHARD, planned
     while left:
-        yield min(size, left)
-        left -= min(size, left)
+        size = min(size, most, left)
+        yield size
+        left -= size
         size = min(2 * size, LARGEST_SHARD)

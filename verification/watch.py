@@ -51,7 +51,7 @@ class Watch:
                 self.broken.setdefault(name, self.gate.failure)
             return
         for name, judge in self.judges.items():
-            if name not in self.broken:
+            if name not in self.broken and not self.broken.keys() & set(PROPERTIES[name].after):
                 judge.see(tokens)
                 self.samples[name] += len(tokens)
                 self._weigh(name, judge)

@@ -16,6 +16,7 @@ from refspec.table import Table, compile_table
 from toy_models import Pair
 
 Ints = NDArray[np.intp]
+Floats = NDArray[np.float64]
 Tokens = tuple[int, ...]
 FEW = 64
 
@@ -67,8 +68,13 @@ class Reference:
         count: int,
         seed: int,
     ) -> Ints:
-        generator = np.random.default_rng(seed)
+        uniforms = np.random.default_rng(seed).random((max_new_tokens, count, 2 * lookahead + 1))  # a loop, a chain
+        ends = [token for (token,) in stop]
+        if count <= FEW:
+            chains = uniforms.swapaxes(0, 1)
+            return np.stack([_clear_output(pair, prompt, lookahead, knobs, max_new_tokens, ends, u) for u in chains])
         target, draft = self._both_tables(pair, prompt, knobs)
+        loops = iter(uniforms)
         return batched.generate(
             target=target,
             draft=draft,
@@ -76,8 +82,8 @@ class Reference:
             draft_states=np.full(count, draft.states[pair.draft.state_key(prompt)]),
             lookahead=lookahead,
             max_new_tokens=max_new_tokens,
-            uniforms=lambda chains: generator.random((len(chains), 2 * lookahead + 1)),
-            end_tokens=[token for (token,) in stop],
+            uniforms=lambda chains: next(loops)[chains],
+            end_tokens=ends,
         )
 
     def _both_tables(self, pair: Pair, prompt: Tokens, knobs: SamplingKnobs) -> tuple[Table, Table]:
@@ -90,7 +96,7 @@ class Reference:
         return self._tables[key]
 
 
-def _clear_step(pair: Pair, prefix: Tokens, knobs: SamplingKnobs, uniforms: NDArray[np.float64]) -> Ints:
+def _clear_step(pair: Pair, prefix: Tokens, knobs: SamplingKnobs, uniforms: Floats) -> Ints:  # [2K+1] -> [K+1]
     lookahead = len(uniforms) // 2
     block = speculative.speculative_step(
         target=pair.target,
@@ -98,6 +104,37 @@ def _clear_step(pair: Pair, prefix: Tokens, knobs: SamplingKnobs, uniforms: NDAr
         prefix=prefix,
         lookahead=lookahead,
         knobs=knobs,
-        chance=ReplayedChance(draft_u=uniforms[:lookahead], accept_u=uniforms[lookahead:-1], final_u=uniforms[-1]),
+        chance=ReplayedChance(**_slots(uniforms)),
     )
-    return np.array(block.tokens + (batched.NOTHING,) * (lookahead + 1 - len(block.tokens)))
+    return _padded(block.tokens, lookahead + 1)
+
+
+def _clear_output(
+    pair: Pair,
+    prompt: Tokens,
+    lookahead: int,
+    knobs: SamplingKnobs,
+    max_new_tokens: int,
+    end_tokens: list[int],
+    uniforms: Floats,
+) -> Ints:  # [loops, 2K+1] -> [max_new_tokens]
+    tokens = speculative.generate(
+        target=pair.target,
+        draft=pair.draft,
+        prompt=prompt,
+        lookahead=lookahead,
+        knobs=knobs,
+        max_new_tokens=max_new_tokens,
+        end_tokens=end_tokens,
+        chance=ReplayedChance.over([_slots(row) for row in uniforms]),
+    )
+    return _padded(tokens, max_new_tokens)
+
+
+def _slots(uniforms: Floats) -> dict[str, Floats]:
+    lookahead = len(uniforms) // 2
+    return {"draft_u": uniforms[:lookahead], "accept_u": uniforms[lookahead:-1], "final_u": uniforms[-1:]}
+
+
+def _padded(tokens: Tokens, length: int) -> Ints:
+    return np.array(tokens + (batched.NOTHING,) * (length - len(tokens)), dtype=np.intp)

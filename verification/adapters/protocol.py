@@ -14,7 +14,7 @@ An adapter is any object with a set ``claims`` and some of these methods, keywor
 ``claims`` holds the profile "lossless" (assumed where there is no ``claims``) and may hold "standard" (the exact law of
 the standard rule, its acceptance and its tokens per call), "seeded" and "target-calls" (one call of
 ``pair.target.score`` a loop). Naming knobs ("greedy", "temperature", "top_k", "top_p", "min_p") limits the checks to
-those; naming none claims them all.
+those, and "plain" alone to no knob at all; naming none of these claims them all.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +28,7 @@ from verification.scenario import Ints, Scenario
 
 VERIFY, DRAFT_AND_VERIFY, GENERATE = "verify", "draft_and_verify", "generate"
 OPERATIONS = (VERIFY, DRAFT_AND_VERIFY, GENERATE)
-KNOB_CLAIMS = ("greedy", "temperature", "top_k", "top_p", "min_p")
+KNOB_CLAIMS = ("plain", "greedy", "temperature", "top_k", "top_p", "min_p")
 CLAIMS = ("lossless", "standard", "seeded", "target-calls", *KNOB_CLAIMS)
 
 
@@ -100,12 +100,17 @@ class Implementation:
         if operation == VERIFY:
             arguments |= _drafts(scenario, count, seed if drafts_seed is None else drafts_seed)
         with foreign_code(operation):
-            reply = np.asarray(self.operations[operation](**arguments))
-        if reply.shape != (count, width) or reply.dtype.kind not in "iu":
+            reply = self.operations[operation](**arguments)
+        try:
+            tokens = np.asarray(reply)
+        except ValueError as error:
+            raise AdapterError(f"{operation} returned a {type(reply).__name__} that is no array ({error})") from error
+        rows, columns = tokens.shape if tokens.ndim == 2 else (-1, -1)
+        if tokens.dtype.kind not in "iu" or rows != count or columns < width:
             raise AdapterError(
-                f"{operation} returned {reply.dtype} {reply.shape}; expected integers of shape {(count, width)}"
+                f"{operation} returned {tokens.dtype} {tokens.shape}; expected integers of shape {(count, width)}"
             )
-        return reply.astype(np.intp)
+        return tokens.astype(np.intp)  # more columns than there may be tokens are for the judge of the reply
 
 
 def _arguments(operation: str, scenario: Scenario, count: int, seed: int) -> dict[str, Any]:

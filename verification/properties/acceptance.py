@@ -15,6 +15,7 @@ class Acceptance(Property):
     profile = STANDARD
     tier = STATISTICAL
     source = "Leviathan et al. 2022, Corollary 3.6 (their beta)"
+    measures = "acceptance"
 
     def judge(self, scenario: Scenario) -> StatisticalJudge:
         target, draft = scenario.tables

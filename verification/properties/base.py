@@ -23,6 +23,8 @@ class Property:
     profile   "lossless", "standard", or the claim that an implementation has to make
     tier      "proof", "deterministic" or "statistical"
     source    where it is written
+    measures  for a statistical one, what total variation its smallest detectable bias is of
+    after     properties without which this one says nothing: it is not judged once one of them is broken
     """
 
     id: ClassVar[str]
@@ -30,6 +32,8 @@ class Property:
     profile: ClassVar[str]
     tier: ClassVar[str]
     source: ClassVar[str]
+    measures: ClassVar[str] = ""
+    after: ClassVar[tuple[str, ...]] = ()
 
 
 @dataclass(frozen=True)

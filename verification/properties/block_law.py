@@ -15,6 +15,7 @@ class BlockLaw(Property):
     profile = STANDARD
     tier = STATISTICAL
     source = "Chen et al. 2023, Algorithm 2; the law in verification.derived_laws"
+    measures = "block"
 
     def judge(self, scenario: Scenario) -> StatisticalJudge:
         vocabulary = scenario.vocabulary

@@ -17,19 +17,18 @@ class BlockLength(Property):
     source = "Chen et al. 2023, Algorithm 2: an accepted prefix and one token more"
 
     def judge(self, scenario: Scenario) -> DeterministicJudge:
-        return sound_reply(scenario)
+        return sound_reply(scenario, least=1, most=scenario.lookahead + 1)
 
 
-def sound_reply(scenario: Scenario, *, may_be_empty: bool = False) -> DeterministicJudge:
+def sound_reply(scenario: Scenario, *, least: int, most: int) -> DeterministicJudge:
     """Judge the shape of a reply; nothing else can be said of one that is malformed."""
 
     def malformed(tokens: Ints) -> NDArray[np.bool_]:
-        empty = tokens[:, 0] == NOTHING if tokens.shape[1] else np.zeros(len(tokens), dtype=bool)
-        return np.asarray((empty & (not may_be_empty)) | malformed_tokens(tokens, scenario.vocabulary))
+        lengths = (tokens != NOTHING).sum(axis=1)
+        return np.asarray((lengths < least) | (lengths > most) | malformed_tokens(tokens, scenario.vocabulary))
 
     def describe(reply: tuple[int, ...]) -> str:
-        least = 0 if may_be_empty else 1
-        return f"{reply} is not {least} to {len(reply)} tokens in 0..{scenario.vocabulary - 1}, then -1"
+        return f"{reply} is not {least} to {most} tokens in 0..{scenario.vocabulary - 1}, then -1"
 
     return DeterministicJudge(malformed, describe)
 

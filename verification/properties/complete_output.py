@@ -24,6 +24,7 @@ class CompleteOutput(Property):
     profile = LOSSLESS
     tier = STATISTICAL
     source = "Chen et al. 2023, Theorem 1, over loops; a run cut at an end token keeps its law"
+    measures = "joint"
 
     def judge(self, scenario: Scenario) -> StatisticalJudge:
         vocabulary, levels = scenario.vocabulary, scenario.output_levels

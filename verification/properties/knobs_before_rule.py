@@ -12,6 +12,7 @@ class KnobsBeforeRule(Property):
     profile = LOSSLESS
     tier = STATISTICAL
     source = "Chen et al. 2023: the probabilities are modified first, then the rule is applied"
+    measures = "joint"
 
     def judge(self, scenario: Scenario) -> StatisticalJudge:
         return next_token_judge(scenario)

@@ -12,6 +12,7 @@ class NextTokenIdentity(Property):
     profile = LOSSLESS
     tier = STATISTICAL
     source = "Chen et al. 2023, Theorem 1, applied to each position of a block"
+    measures = "joint"
 
     def judge(self, scenario: Scenario) -> StatisticalJudge:
         return next_token_judge(scenario)

@@ -21,6 +21,7 @@ class RowsPit(Property):
     profile = LOSSLESS
     tier = STATISTICAL
     source = "verification.statistics.pit; blind to an exchange of tokens of equal ratio, see rows-classes"
+    measures = "token, a bound"
 
     def judge(self, scenario: Scenario) -> StatisticalJudge:
         target, draft = scenario.tables
@@ -58,6 +59,7 @@ class RowsClasses(Property):
     profile = LOSSLESS
     tier = STATISTICAL
     source = "Chen et al. 2023, Theorem 1, on classes of tokens"
+    measures = "token class"
 
     def judge(self, scenario: Scenario) -> StatisticalJudge:
         target, draft = scenario.tables

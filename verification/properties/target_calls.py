@@ -22,7 +22,16 @@ class TargetCalls(Property):
     def examine(self, scenario: Scenario, call: Callable[[Scenario, int, int], Ints], seed: int) -> Examined:
         counted = CountedModel(scenario.pair.target)
         call(replace(scenario, pair=replace(scenario.pair, target=counted)), CALLS, seed)
+        loops = CALLS * self._loops(scenario)
         failure = None
-        if counted.calls != CALLS:
-            failure = f"{CALLS} loops called the target {counted.calls} times; expected {CALLS}"
-        return Examined(failure, f"{CALLS} loops called the target {CALLS} times", samples=CALLS)
+        if counted.calls != loops:
+            failure = f"{loops} loops called the target {counted.calls} times; expected {loops}"
+        return Examined(failure, f"{loops} loops called the target {loops} times", samples=CALLS)
+
+    @staticmethod
+    def _loops(scenario: Scenario) -> int:
+        """Return how many loops one call runs: one, or for an output what an acceptance of 0 or 1 makes of it."""
+        if not scenario.max_new_tokens:
+            return 1
+        a_loop = scenario.lookahead + 1 if scenario.pair.acceptance == 1 else 1
+        return -(-scenario.max_new_tokens // a_loop)

@@ -18,6 +18,7 @@ class TokenCount(Property):
     profile = STANDARD
     tier = STATISTICAL
     source = "Leviathan et al. 2022, Equation 1, for a constant acceptance rate; the law in verification.derived_laws"
+    measures = "count"
 
     def judge(self, scenario: Scenario) -> StatisticalJudge:
         def read(tokens: Ints) -> tuple[Ints, Ints]:

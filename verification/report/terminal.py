@@ -8,6 +8,7 @@ from rich.table import Table
 from verification.finding import BROKEN, HOLDS, INCONCLUSIVE, NOT_CLAIMED, NOTHING_RAN, Finding, Result
 from verification.properties import PROPERTIES
 from verification.properties.base import DETERMINISTIC, PROOF, STATISTICAL
+from verification.properties.state_certificate import PART
 from verification.report.json_report import versions
 
 HOW = {PROOF: "proved", DETERMINISTIC: "decided", STATISTICAL: "estimated"}
@@ -62,11 +63,14 @@ def _basis(found: Sequence[Finding]) -> str:
 def _bias(found: Sequence[Finding]) -> str:
     """Say how small a bias would have been seen, in the worst cell."""
     if found[0].tier == PROOF:
-        return "any"
+        return "any" if not any(f.message.startswith(PART) for f in found) else "any, in part of the states"
     biases = [finding.smallest_detectable_tv for finding in found if finding.smallest_detectable_tv is not None]
     if not biases:
         return "one wrong reply"
-    return f"{'joint TV' if all(finding.joint for finding in found) else 'TV'} {max(biases):.3f}"
+    measured = PROPERTIES[found[0].property].measures
+    if measured == "joint" and not all(f.joint for f in found if f.smallest_detectable_tv is not None):
+        measured = "joint, or by state"
+    return f"TV {max(biases):.3f} ({measured})"
 
 
 def _worth_showing(findings: Sequence[Finding]) -> list[Finding]:
@@ -114,7 +118,8 @@ def closing(result: Result) -> str:
         return f"Inconclusive after {proved}{result.calls:,} calls, nothing broken so far; {alarm}."
     bias = result.smallest_detectable_tv
     seen = (
-        f"a joint total variation of {bias:.4f} or more on any prefix tree would have been found with probability 0.99"
+        f"a joint total variation of {bias:.4f} or more on any prefix tree counted in full would have been found with "
+        "probability 0.99"
         if bias is not None
         else "no prefix tree was counted in full, so no joint total variation is claimed"
     )
