@@ -18,7 +18,7 @@ from verification.adapters.loopback import Reference
 from verification.adapters.protocol import Implementation
 from verification.faults import chain
 from verification.faults.rule import Rule
-from verification.finding import BROKEN, HOLDS, NOT_CLAIMED
+from verification.finding import BROKEN, HOLDS, INCONCLUSIVE, NOT_CLAIMED
 from verification.matrix import KNOBS
 from verification.properties import PROPERTIES
 from verification.properties.base import DETERMINISTIC, LOSSLESS, PROOF, STANDARD, STATISTICAL, StatisticalJudge
@@ -373,11 +373,48 @@ def test_a_judge_names_the_worst_cell():
     assert judge.worst() == "1 tokens: expected 40.0, observed 0 of 100"
 
 
-def test_neighbours_are_those_of_the_batch_and_of_the_batch_before():
-    judge = seen("independence", context(1), [[0, -1], [1, -1], [2, -1], [3, -1]], [[1, 0], [0, 2], [3, -1]])
-    counted = {(int(node), int(symbol)) for node, symbol in np.argwhere(judge.counts)}
-    assert counted == {(0, 1), (2, 3), (1, 0), (4 + 0, 1), (4 + 2, 3)}
-    assert judge.counts.sum() == 5
+def test_neighbours_are_one_two_and_four_places_back_and_in_the_batch_before():
+    """Places 1 and 2 look one back, 3 and 4 two, 5 and 6 four; 7 and 8 at their place of the batch before."""
+    judge = seen("independence", context(1), [[token, -1] for token in (0, 1, 2, 3, 0, 1, 2, 3)])
+    counted = {(int(node), int(symbol)): int(judge.counts[node, symbol]) for node, symbol in np.argwhere(judge.counts)}
+    assert counted == {(0, 1): 1, (1, 2): 1, (4 + 1, 3): 1, (4 + 2, 0): 1, (8 + 1, 1): 1, (8 + 2, 2): 1}
+    judge.see(np.array([[3, -1]]))
+    assert judge.counts.sum() == 7
+    assert judge.counts[12 + 0, 3] == 1
+
+
+def sharing(groups):
+    """An adapter of the right rule whose calls of one group share all their randomness."""
+
+    class Sharing(Rule):
+        def verify(self, *, target_rows, draft_rows, draft_tokens, seed):
+            leader = groups(np.arange(len(draft_tokens)))
+            return super().verify(
+                target_rows=target_rows[leader],
+                draft_rows=draft_rows[leader],
+                draft_tokens=draft_tokens[leader],
+                seed=seed,
+            )[leader]
+
+    return Sharing()
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [lambda i: i - i % 2, lambda i: np.maximum(i - (i + 1) % 2, 0), lambda i: i - i % 4 // 2 * 2, lambda i: i % 8],
+    ids=["0-1", "1-2", "two apart", "eight streams"],
+)
+def test_shared_randomness_is_seen_whatever_the_groups(groups):
+    selection = Selection(("independence",), ("context",))
+    result = check(Implementation(sharing(groups), "tested"), budget=SMOKE, selection=selection)
+    assert [finding.status for finding in result.findings if finding.pair] == [BROKEN]
+
+
+def test_a_biased_marginal_is_not_called_a_dependence():
+    selection = Selection(("next-token-identity", "independence"), ("context",), (3,))
+    result = check(Implementation(chain.ResampleFromTarget(), "tested"), budget=SMOKE, selection=selection)
+    statuses = {finding.property: finding.status for finding in result.findings if finding.pair}
+    assert statuses == {"next-token-identity": BROKEN, "independence": INCONCLUSIVE}
 
 
 # Proofs of the reference's own code: broken copies.
@@ -398,7 +435,7 @@ BROKEN_RESIDUALS = {
 @pytest.mark.parametrize("name", ["exact-equality", "state-certificate"])
 def test_a_wrong_residual_has_no_proof(name, residual, monkeypatch):
     assert proofs(name).failure is None
-    monkeypatch.setattr("refspec.rejection.residual", BROKEN_RESIDUALS[residual])
+    monkeypatch.setattr("refspec.rejection._positive_part", BROKEN_RESIDUALS[residual])
     assert ": probability " in proofs(name).failure
 
 
@@ -485,7 +522,7 @@ def test_a_scenario_past_the_full_tree_is_merged_and_not_called_joint():
 
 
 def test_rows_are_those_of_the_model_after_the_knobs():
-    scenario = context(2, knobs=KNOBS["temperature 0.7, top-k 3, top-p 0.9"], prompt=(2,))
+    scenario = context(2, knobs=KNOBS["temperature 0.9, top-k 3, top-p 0.9"], prompt=(2,))
     expected = next_rows(scenario.pair.target, (2,), knobs=scenario.knobs)[0]
     assert scenario.target.rows[scenario.start[0]] == pytest.approx(expected, abs=0)
     assert replace(scenario, knobs=PLAIN).target.rows[0] == pytest.approx(np.array([25, 5, 50, 20]) / 100)
