@@ -166,6 +166,7 @@ def clear_steps(target_rows, draft_rows, tokens, accept_u, final_u):
     return emitted
 
 
+@pytest.mark.no_cover  # what it runs is covered elsewhere, and tracing it would take minutes
 def test_a_million_steps_equal_the_clear_code():
     """Single-token drafts on coarse rows and uniforms: ties, zeros, residuals of nothing or of one ulp."""
     generator = np.random.default_rng(20230202)
