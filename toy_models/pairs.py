@@ -241,10 +241,10 @@ def random_logits() -> tuple[Any, ...]:
 
 @_pair
 def random_logits_wide() -> tuple[Any, ...]:
-    """Random logits over 256 tokens, the draft at total variation 0.4. Shows what only a large vocabulary
+    """Random logits over 200 tokens, the draft at total variation 0.4. Shows what only a large vocabulary
     shows: a cut tail, a sum in low precision, tokens in the wrong order.
     """
-    target = RandomLogitModel(256, seed=20230202, scale=2.0)
+    target = RandomLogitModel(200, seed=20230202, scale=2.0)
     return target, NearbyModel(target, distance=0.4, seed=20221130)
 
 

@@ -44,6 +44,7 @@ LONGEST_OUTPUT = {2: 8, 3: 5, 4: 4}
 KNOBBED_PAIRS = ("context", "random-logits")
 SMOKE_PAIRS = ("context", "exact-zeros", "wide-residual", "g3")
 WIDE_PAIRS = ("random-logits-wide", "random-logits-large", "ngram-characters", "ngram-words")
+LARGE_CALLS = 20_000
 PROMPT_LENGTH = 3  # of the text itself, so that an n-gram model starts with a full context
 
 
@@ -53,6 +54,7 @@ class Cell:
 
     name    of the knobs, in reports
     smoke   whether it belongs to the smallest budget
+    most    calls at most, where one costs much
     """
 
     scenario: Scenario
@@ -60,6 +62,7 @@ class Cell:
     properties: tuple[str, ...]
     name: str = "plain"
     smoke: bool = False
+    most: int | None = None
 
 
 @cache
@@ -156,12 +159,14 @@ def _texts(text: str | Path | None) -> Iterator[Cell]:
     for name in WIDE_PAIRS:
         pair = pairs.get(name) or _floats(name)
         prompt = _prompt(pair) if name in pairs else ()
-        lookahead = 1 if pair.vocabulary > 1000 else 4
-        plain = Scenario(pair, lookahead, prompt=prompt)
-        yield Cell(plain, VERIFY, WIDE, smoke=name == "random-logits-wide")
-        yield Cell(plain, DRAFT_AND_VERIFY, WIDE, smoke=name == "ngram-characters")
-        if lookahead > 1:
-            warm = Scenario(pair, lookahead, KNOBS["temperature 0.7"], prompt=prompt)
+        if name == "random-logits-large":
+            yield Cell(Scenario(pair, 1), VERIFY, WIDE, most=LARGE_CALLS)
+            yield Cell(Scenario(pair, 1), DRAFT_AND_VERIFY, WIDE, most=LARGE_CALLS)
+        else:
+            plain = Scenario(pair, 4, prompt=prompt)
+            yield Cell(plain, VERIFY, WIDE, smoke=name == "random-logits-wide")
+            yield Cell(plain, DRAFT_AND_VERIFY, WIDE, smoke=name == "ngram-characters")
+            warm = Scenario(pair, 4, KNOBS["temperature 0.7"], prompt=prompt)
             yield Cell(warm, DRAFT_AND_VERIFY, WIDE, "temperature 0.7")
 
 

@@ -231,7 +231,8 @@ class _Run:
         most = job.scenario.max_new_tokens if outputs else job.scenario.lookahead + 1
         gate = sound_reply(job.scenario, least=0 if outputs else 1, most=most)
         claimed = self.implementation.profiles
-        watch = Watch(judges, gate, planned=self._planned(judges), ledger=self.ledger, claimed=claimed)
+        planned = min(self._planned(judges), job.most or self.budget.most)
+        watch = Watch(judges, gate, planned=planned, ledger=self.ledger, claimed=claimed)
         failed = ""
         rows = (job.scenario.lookahead + 1) * job.scenario.vocabulary
         for number, size in enumerate(_shards(watch.planned, most=max(LARGEST_ROWS // rows, 1))):

@@ -14,14 +14,14 @@ from verification.scenario import Scenario
 
 BY_ENUMERATION = 8  # up to this vocabulary the code of one position is enumerated, above it its residual is added up
 PART = "only"  # begins the note of a certificate that does not cover every state
-MOST_CELLS = 100_000
+MOST_CELLS = 50_000
 
 
 class StateCertificate(Property):
     """If it holds in every pair of states, every loop keeps the joint law, at any length, by induction.
 
     In fractions, O(V) to O(V**2) a state. The states are those that one loop from the prompt can meet; where they
-    have more than 100 000 cells, the likeliest of them, and the note says so.
+    have more than 50 000 cells, the likeliest of them, and the note says so.
     """
 
     id = "state-certificate"
