@@ -4,6 +4,7 @@ Start with ``rejection`` (one position), then ``speculative`` (a draft, a loop, 
 goes through ``chance``; ``law.exact_law`` turns any procedure into its exact law.
 """
 
+from refspec import autoregressive, batched, theory
 from refspec.block import Block, Counters, count
 from refspec.chance import Chance, ReplayedChance, SampledChance
 from refspec.distribution import overlap, total_variation
@@ -26,6 +27,8 @@ __all__ = [
     "ReplayedChance",
     "SampledChance",
     "SamplingKnobs",
+    "autoregressive",
+    "batched",
     "count",
     "exact_law",
     "generate",
@@ -35,6 +38,7 @@ __all__ = [
     "propose",
     "residual",
     "speculative_step",
+    "theory",
     "total_variation",
     "verify_draft",
     "verify_token",

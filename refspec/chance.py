@@ -62,7 +62,7 @@ class Chance:
     ``slot`` names the uniform for a replay; it has no effect on the law.
     """
 
-    def uniform(self, slot: str) -> Uniform:
+    def uniform(self, slot: str = ACCEPT) -> Uniform:
         """Return a fresh uniform on [0, 1)."""
         raise NotImplementedError
 
@@ -104,7 +104,7 @@ class SampledChance(Chance):
             raise TypeError(f"generator: {generator!r}; expected a numpy.random.Generator")
         self.generator = generator
 
-    def uniform(self, slot: str) -> Number:
+    def uniform(self, slot: str = ACCEPT) -> Number:
         return Number(self.generator.random())
 
 
@@ -133,7 +133,7 @@ class ReplayedChance(Chance):
         self.loop = 0
         self.used: dict[str, int] = {}
 
-    def uniform(self, slot: str) -> Number:
+    def uniform(self, slot: str = ACCEPT) -> Number:
         if self.loop >= len(self.loops):
             raise ValueError(f"loop {self.loop} asks for {slot}; uniforms were given for {len(self.loops)} loops")
         values = self.loops[self.loop].get(slot, ())

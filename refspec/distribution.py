@@ -25,6 +25,30 @@ def is_exact(row: Row) -> bool:
     return row.dtype == object
 
 
+def overlap(target_row: ArrayLike, draft_row: ArrayLike) -> Any:
+    """Return the mass two rows share: the probability that a token drafted from one is accepted by the other.
+
+        overlap = sum over y of min(target[y], draft[y])
+
+    [V], [V] -> a fraction, or a float. Leviathan et al. 2022, Corollary 3.6 (their beta, for one context).
+
+    >>> float(overlap(np.array([0.5, 0.5]), np.array([0.25, 0.75])))
+    0.75
+    """
+    return total(np.minimum(*as_two_rows(target_row, draft_row)))
+
+
+def total_variation(target_row: ArrayLike, draft_row: ArrayLike) -> Any:
+    """Return half the sum of absolute differences: the largest error in the probability of any event.
+
+    [V], [V] -> a fraction, or a float. It is ``1 - overlap`` for two distributions.
+
+    >>> float(total_variation(np.array([0.5, 0.5]), np.array([0.25, 0.75])))
+    0.25
+    """
+    return total(abs(np.subtract(*as_two_rows(target_row, draft_row)))) / 2
+
+
 def as_numbers(values: ArrayLike, *, name: str, axes: int) -> Row:
     """Return ``values`` as float64 (contiguous) or as an object array of fractions, with ``axes`` axes.
 
@@ -204,27 +228,3 @@ def as_two_rows(target_row: ArrayLike, draft_row: ArrayLike) -> tuple[Row, Row]:
         raise ValueError(f"vocabularies differ: target {len(rows[0])}, draft {len(rows[1])}")
     refuse_mixture(*rows)
     return rows
-
-
-def overlap(target_row: ArrayLike, draft_row: ArrayLike) -> Any:
-    """Return the mass two rows share: the probability that a token drafted from one is accepted by the other.
-
-        overlap = sum over y of min(target[y], draft[y])
-
-    [V], [V] -> a fraction, or a float. Leviathan et al. 2022, Corollary 3.6 (their beta, for one context).
-
-    >>> float(overlap(np.array([0.5, 0.5]), np.array([0.25, 0.75])))
-    0.75
-    """
-    return total(np.minimum(*as_two_rows(target_row, draft_row)))
-
-
-def total_variation(target_row: ArrayLike, draft_row: ArrayLike) -> Any:
-    """Return half the sum of absolute differences: the largest error in the probability of any event.
-
-    [V], [V] -> a fraction, or a float. It is ``1 - overlap`` for two distributions.
-
-    >>> float(total_variation(np.array([0.5, 0.5]), np.array([0.25, 0.75])))
-    0.25
-    """
-    return total(abs(np.subtract(*as_two_rows(target_row, draft_row)))) / 2

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from numpy.typing import ArrayLike
 
-from refspec.chance import Chance, State
+from refspec.chance import ACCEPT, Chance, State
 from refspec.distribution import Row, as_drawable, cumulative, refuse_negative
 
 Outcome = TypeVar("Outcome", bound=Hashable)
@@ -85,7 +85,7 @@ class BranchingChance(Chance):
         self.depth += 1
         return self.path[self.depth - 1].branch
 
-    def uniform(self, slot: str) -> "Cell":
+    def uniform(self, slot: str = ACCEPT) -> "Cell":
         return Cell(self)
 
     def repeat(
