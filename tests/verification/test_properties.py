@@ -374,13 +374,14 @@ def test_a_judge_names_the_worst_cell():
 
 
 def test_neighbours_are_one_two_and_four_places_back_and_in_the_batch_before():
-    """Places 1 and 2 look one back, 3 and 4 two, 5 and 6 four; 7 and 8 at their place of the batch before."""
+    """Places 1 and 2 look one back, 3 and 4 two, 5 and 6 four, 7 half a batch, 0 at the batch before."""
     judge = seen("independence", context(1), [[token, -1] for token in (0, 1, 2, 3, 0, 1, 2, 3)])
     counted = {(int(node), int(symbol)): int(judge.counts[node, symbol]) for node, symbol in np.argwhere(judge.counts)}
-    assert counted == {(0, 1): 1, (1, 2): 1, (4 + 1, 3): 1, (4 + 2, 0): 1, (8 + 1, 1): 1, (8 + 2, 2): 1}
+    nodes = {(0, 1): 1, (1, 2): 1, (4 + 1, 3): 1, (4 + 2, 0): 1, (8 + 1, 1): 1, (8 + 2, 2): 1, (12 + 3, 3): 1}
+    assert counted == nodes
     judge.see(np.array([[3, -1]]))
-    assert judge.counts.sum() == 7
-    assert judge.counts[12 + 0, 3] == 1
+    assert judge.counts.sum() == 8
+    assert judge.counts[16 + 0, 3] == 1
 
 
 def sharing(groups):
@@ -401,8 +402,14 @@ def sharing(groups):
 
 @pytest.mark.parametrize(
     "groups",
-    [lambda i: i - i % 2, lambda i: np.maximum(i - (i + 1) % 2, 0), lambda i: i - i % 4 // 2 * 2, lambda i: i % 8],
-    ids=["0-1", "1-2", "two apart", "eight streams"],
+    [
+        lambda i: i - i % 2,
+        lambda i: np.maximum(i - (i + 1) % 2, 0),
+        lambda i: i - i % 4 // 2 * 2,
+        lambda i: i % 8,
+        lambda i: i % max(len(i) // 2, 1),
+    ],
+    ids=["0-1", "1-2", "two apart", "eight streams", "half a batch"],
 )
 def test_shared_randomness_is_seen_whatever_the_groups(groups):
     selection = Selection(("independence",), ("context",))

@@ -8,7 +8,8 @@ from verification.properties.base import LOSSLESS, STATISTICAL, Property, Statis
 from verification.scenario import Ints, Scenario
 from verification.statistics.evidence import Law
 
-LAGS = (1, 2, 4)
+WHERE = ("one place before", "two places before", "four places before", "half a batch before", "in the batch before")
+SHARES = (1 / 4, 1 / 4, 1 / 4, 1 / 16, 1 / 8)  # of the calls, by where they look; a first half has no half before it
 
 
 class Independence(Property):
@@ -24,21 +25,21 @@ class Independence(Property):
 
     def judge(self, scenario: Scenario) -> StatisticalJudge:
         row = scenario.target.rows[scenario.start[0]]
-        vocabulary, kinds = len(row), len(LAGS) + 1
-        law = Law(np.tile(row, (kinds * vocabulary, 1)), np.tile(row / kinds, kinds))
+        vocabulary = len(row)
+        reach = np.concatenate([share * row for share in SHARES])
+        law = Law(np.tile(row, (len(SHARES) * vocabulary, 1)), reach)
 
         def label(node: int, symbol: int) -> str:
             kind, other = divmod(node, vocabulary)
-            where = f"{LAGS[kind]} places before" if kind < len(LAGS) else "at the same place of the batch before"
-            return f"first token {symbol} where it is {other} {where}"
+            return f"first token {symbol} where it is {other} {WHERE[kind]}"
 
         return StatisticalJudge(law, _Neighbours(vocabulary).read, label)
 
 
 @dataclass
 class _Neighbours:
-    """Pairs of first tokens. Each token is predicted once, from a token that came before it: by its place in the
-    batch, two of eight look 1, 2 or 4 places back, and two at the batch before.
+    """Pairs of first tokens. Each token is predicted once, from one that came before it: of eight places, two look 1,
+    2 or 4 places back, one looks half a batch back, and one at its place of the batch before.
     """
 
     vocabulary: int
@@ -47,15 +48,11 @@ class _Neighbours:
     def read(self, tokens: Ints) -> tuple[Ints, Ints]:
         first = tokens[:, 0]
         place = np.arange(len(first))
-        kind = (place - 1) % 8 // 2  # 0, 1, 2: a lag; 3: the batch before
-        nodes, symbols = [], []
-        for k, lag in enumerate(LAGS):
-            at = place[(kind == k) & (place >= lag)]
-            nodes.append(k * self.vocabulary + first[at - lag])
-            symbols.append(first[at])
+        kind = np.array([4, 0, 0, 1, 1, 2, 2, 3])[place % 8]
+        lag = np.array([1, 2, 4, max(len(first) // 2, 1), 0])[kind]
+        there = np.where(kind < 4, place >= lag, len(self.before) > 0)
+        other = first[np.maximum(place - lag, 0)]
         if len(self.before):
-            at = place[kind == len(LAGS)]
-            nodes.append(len(LAGS) * self.vocabulary + self.before[at % len(self.before)])
-            symbols.append(first[at])
+            other = np.where(kind < 4, other, self.before[place % len(self.before)])
         self.before = first
-        return np.concatenate(nodes), np.concatenate(symbols)
+        return (kind * self.vocabulary + other)[there], first[there]
