@@ -67,7 +67,9 @@ class Implementation:
         self.name = name
         self.load = load
         self.operations: dict[str, Callable[..., Any]] = {
-            operation: getattr(adapter, operation) for operation in OPERATIONS if hasattr(adapter, operation)
+            operation: getattr(adapter, operation)
+            for operation in OPERATIONS
+            if callable(getattr(adapter, operation, None))
         }
         if not self.operations and callable(adapter) and not isinstance(adapter, type):
             self.operations = {VERIFY: adapter}
