@@ -1,7 +1,8 @@
 """Speculative sampling as a specification that runs: read it, sample it, replay it, prove it.
 
-Start with ``rejection`` (one position), then ``speculative`` (a draft, a loop, a generation). Every random decision
-goes through ``chance``; ``law.exact_law`` turns any procedure into its exact law.
+Start with ``rejection`` (one position), then ``speculative`` (a draft, a loop, a generation), ``block``, ``model``,
+``knobs`` and ``theory``; ``table`` and ``batched`` last. Every random decision goes through ``chance``;
+``law.exact_law`` turns any procedure into its exact law. ``SPEC_VERSION`` counts changes of what is specified.
 """
 
 from refspec import autoregressive, batched, theory

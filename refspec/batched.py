@@ -1,8 +1,9 @@
 """The vectorised twin of the clear code: the same decisions for many chains at once.
 
 It is fast and not for reading first. On equal uniforms it gives the same tokens as ``refspec.speculative``,
-token for token: it looks up rows that the clear code computed, and every decision is made of the same
-operations on contiguous float64 arrays (a left-to-right ``cumsum``, a comparison without division).
+token for token: a table has the rows that the clear code computed, and every decision is made of the same
+operations on contiguous float64 arrays (a left-to-right ``cumsum``, a comparison without division). It takes floats
+alone; fractions are for the clear code.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -32,10 +33,10 @@ def index_at(edges: Floats, u: Floats) -> Ints:  # [B, V], [B] -> [B]
     if edges.shape[1] > FEW:
         reached = (edges > thresholds[:, None]) | (edges == totals[:, None])
         return np.asarray(np.argmax(reached, axis=1), dtype=np.intp)
-    index = np.zeros(len(edges), dtype=np.intp)
+    chosen = np.zeros(len(edges), dtype=np.intp)
     for column in edges.T[:-1]:  # edges ascend: the first that is reached is the number of those that are not
-        index += ~((column > thresholds) | (column == totals))
-    return index
+        chosen += ~((column > thresholds) | (column == totals))
+    return chosen
 
 
 def at(matrix: NDArray[Any], rows: Ints, columns: Ints) -> NDArray[Any]:
@@ -153,12 +154,14 @@ def _refuse_shape(array: Rows, name: str, shape: tuple[int, ...]) -> None:
 
 def _refuse_first(wrong: NDArray[np.bool_], name: str, values: Rows, expected: str) -> None:
     if wrong.any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise ValueError(f"{name}{list(at)}: {values[at]}; expected {expected}")
+        first = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(f"{name}{list(first)}: {values[first]}; expected {expected}")
 
 
 def propose(table: Table, states: Ints, draft_u: Floats) -> tuple[Ints, Ints]:  # [B], [B, K] -> [B, K], [B, K]
     """Draw K tokens for each chain; return them with the draft states they were drawn in."""
+    if is_exact(table.rows):
+        raise ValueError("a table of fractions; the twin takes floats, the clear code takes both")
     edges = np.cumsum(table.rows, axis=1)
     tokens = np.empty(draft_u.shape, dtype=np.intp)
     visited = np.empty(draft_u.shape, dtype=np.intp)
@@ -189,6 +192,8 @@ def speculative_step(
     draft_u, accept_u, final_u = uniforms[:, :lookahead], uniforms[:, lookahead:-1], uniforms[:, -1]
     tokens, visited = propose(draft, draft_states, draft_u)
     tokens = np.where(np.arange(lookahead) < drafted[:, None], tokens, NOTHING)
+    if is_exact(target.rows):
+        raise ValueError("a table of fractions; the twin takes floats, the clear code takes both")
     scored = follow(target, target_states, tokens)  # [B, K+1]
     read = np.maximum(tokens, 0)
     target_mass, draft_mass = at(target.rows, scored[:, :-1], read), at(draft.rows, visited, read)  # [B, K]
@@ -231,8 +236,8 @@ def generate(
         )
         block, ended = _cut(block, ends)
         emitted = block != NOTHING
-        at = lengths[chains][:, None] + np.arange(lookahead + 1)
-        output[np.broadcast_to(chains[:, None], at.shape)[emitted], at[emitted]] = block[emitted]
+        places = lengths[chains][:, None] + np.arange(lookahead + 1)
+        output[np.broadcast_to(chains[:, None], places.shape)[emitted], places[emitted]] = block[emitted]
         lengths[chains] += emitted.sum(axis=1)
         target_states[chains] = follow(target, target_states[chains], block)[:, -1]
         draft_states[chains] = follow(draft, draft_states[chains], block)[:, -1]

@@ -15,7 +15,8 @@ class Counters:
     emitted       tokens returned, after trimming at an end token or the length cap
     target_calls  calls of the target model, one a loop
 
-    Tokens per call is ``emitted / target_calls``; the acceptance rate of the papers is ``accepted / verified``.
+    Tokens per call is ``emitted / target_calls``. ``accepted / verified`` estimates the alpha of Leviathan et al. 2022;
+    what Figure 1 of Chen et al. 2023 calls the acceptance rate is ``emitted / (K + 1)`` per loop.
     """
 
     drafted: int = 0
@@ -36,7 +37,10 @@ class Counters:
 
 @dataclass(frozen=True)
 class Block:
-    """The tokens of one loop, 1 to K+1 of them: the accepted prefix of the draft, and one token more."""
+    """The tokens of one loop, 1 to K+1 of them: the accepted prefix of the draft, and one token more.
+
+    After ``cut`` there may be fewer tokens than were accepted.
+    """
 
     tokens: tuple[int, ...]
     drafted: int

@@ -6,7 +6,7 @@ injected uniforms, and ``refspec.law.exact_law`` enumerates its branches.
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
-from numbers import Rational, Real
+from numbers import Rational
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -34,8 +34,8 @@ class Uniform(Protocol):
 class Number:
     """A uniform that is a number.
 
-    A comparison is strict and has no division: a token of target mass zero is refused even by a uniform of 0,
-    and a zero-weight index is unreachable for every uniform in [0, 1).
+    A comparison is strict and has no division: a token of target mass zero and some draft mass is refused even by
+    a uniform of 0, and a zero-weight index is unreachable for every uniform in [0, 1).
     """
 
     def __init__(self, value: float | Fraction) -> None:
@@ -53,6 +53,7 @@ class Number:
     def index(self, weights: ArrayLike) -> int:
         edges = cumulative(as_drawable(weights))  # [V]
         threshold = self._beside(edges[-1]) * edges[-1]
+        # The second clause decides where u * total would round up to the total.
         return int(np.argmax((edges > threshold) | (edges == edges[-1])))
 
 
@@ -67,7 +68,7 @@ class Chance:
         raise NotImplementedError
 
     def accept(self, numerator: Any, denominator: Any, *, slot: str = ACCEPT) -> bool:
-        """Return True with probability ``min(1, numerator / denominator)``, both at least 0."""
+        """Return True with probability ``min(1, numerator / denominator)``, both at least 0; 0/0 counts as one."""
         return self.uniform(slot).below(numerator, denominator)
 
     def draw(self, weights: ArrayLike, *, slot: str = FINAL) -> int:
@@ -89,7 +90,11 @@ class Chance:
         """
         while not done(state):
             state = state + step(self, state)
+            self.end_loop()
         return state
+
+    def end_loop(self) -> None:
+        """Take note that one step of ``repeat`` is over."""
 
 
 class SampledChance(Chance):
@@ -144,18 +149,8 @@ class ReplayedChance(Chance):
         self.used[slot] = at + 1
         return Number(values[at])
 
-    def repeat(
-        self,
-        step: Callable[[Self, State], Any],
-        state: State,
-        *,
-        done: Callable[[State], bool],
-        alike: Callable[[State], Hashable],
-    ) -> State:
-        while not done(state):
-            state = state + step(self, state)
-            self.loop, self.used = self.loop + 1, {}
-        return state
+    def end_loop(self) -> None:
+        self.loop, self.used = self.loop + 1, {}
 
 
 def as_chance(chance: Chance) -> Chance:
@@ -170,6 +165,6 @@ def _checked(slot: str, values: Slot) -> tuple[Any, ...]:
     if numbers.ndim > 1:
         raise ValueError(f"{slot}: shape {numbers.shape}; expected one uniform, or a sequence of them")
     for i, value in enumerate(numbers):
-        if not isinstance(value, Real) or not 0 <= float(value) < 1:
+        if not isinstance(value, int | float | Fraction | np.integer | np.floating) or not 0 <= value < 1:
             raise ValueError(f"{slot}[{i}]: {value} is not a uniform; expected 0 <= u < 1")
     return tuple(value if isinstance(value, Rational) else float(value) for value in numbers)

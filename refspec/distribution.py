@@ -7,7 +7,7 @@ miss a sum of one by the rounding of the type they came in.
 Every refusal is written so that NaN fails it, and names the row, the index and the value.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from fractions import Fraction
 from math import lcm, sqrt
 from numbers import Integral, Rational
@@ -30,7 +30,8 @@ def overlap(target_row: ArrayLike, draft_row: ArrayLike) -> Any:
 
         overlap = sum over y of min(target[y], draft[y])
 
-    [V], [V] -> a fraction, or a float. Leviathan et al. 2022, Corollary 3.6 (their beta, for one context).
+    [V], [V] -> a fraction, or a float. Refuses what is no row. Leviathan et al. 2022, Lemma 3.3 and Theorem 3.5 (their
+    beta, for one context; its mean over contexts is their alpha, Corollary 3.6).
 
     >>> float(overlap(np.array([0.5, 0.5]), np.array([0.25, 0.75])))
     0.75
@@ -41,7 +42,7 @@ def overlap(target_row: ArrayLike, draft_row: ArrayLike) -> Any:
 def total_variation(target_row: ArrayLike, draft_row: ArrayLike) -> Any:
     """Return half the sum of absolute differences: the largest error in the probability of any event.
 
-    [V], [V] -> a fraction, or a float. It is ``1 - overlap`` for two distributions.
+    [V], [V] -> a fraction, or a float. Refuses what is no row. It is ``1 - overlap``.
 
     >>> float(total_variation(np.array([0.5, 0.5]), np.array([0.25, 0.75])))
     0.25
@@ -142,8 +143,11 @@ def as_weights(values: ArrayLike, *, name: str) -> Row:
 
 def as_drawable(values: ArrayLike) -> Row:
     """Return ``values`` [V] as the weights of a draw; integers stay exact."""
-    weights = np.asarray(values)
-    return as_weights(weights.astype(object) if weights.dtype.kind in "iu" else weights, name="draw")
+    given = np.asarray(values)
+    weights = as_weights(given.astype(object) if given.dtype.kind in "iu" else given, name="draw")
+    if not is_exact(weights) and not total(weights) < np.inf:
+        raise ValueError(f"draw: {len(weights)} weights sum to inf; expected a finite total")
+    return weights
 
 
 def refuse_negative(numerator: Any, denominator: Any) -> None:
@@ -191,7 +195,7 @@ def as_step(
     """Return the three inputs of a verification as rows and tokens, or refuse them."""
     target_rows = as_rows(target_rows, name="target")
     vocabulary = target_rows.shape[1]
-    if np.shape(draft_rows) in ((0,), (1, 0)):
+    if isinstance(draft_rows, Sized) and len(draft_rows) == 0 and np.ndim(draft_rows) == 1:  # []: nothing was drafted
         draft_rows = target_rows[:0]
     draft_rows = as_rows(draft_rows, name="draft")
     draft_tokens = as_tokens(draft_tokens, vocabulary=vocabulary, name="draft_tokens")
@@ -222,9 +226,10 @@ def refuse_mixture(target_rows: Rows, draft_rows: Rows) -> None:
 
 
 def as_two_rows(target_row: ArrayLike, draft_row: ArrayLike) -> tuple[Row, Row]:
-    """Return two rows or weights over one vocabulary, both exact or both floats."""
-    rows = as_weights(target_row, name="target"), as_weights(draft_row, name="draft")
-    if len(rows[0]) != len(rows[1]):
-        raise ValueError(f"vocabularies differ: target {len(rows[0])}, draft {len(rows[1])}")
-    refuse_mixture(*rows)
-    return rows
+    """Return two rows over one vocabulary, both exact or both floats."""
+    (target,) = as_rows(np.asarray(target_row)[None], name="target")
+    (draft,) = as_rows(np.asarray(draft_row)[None], name="draft")
+    if len(target) != len(draft):
+        raise ValueError(f"vocabularies differ: target {len(target)}, draft {len(draft)}")
+    refuse_mixture(target, draft)
+    return target, draft

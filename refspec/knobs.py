@@ -61,8 +61,8 @@ class SamplingKnobs:
 
         Raises
         ------
-        ValueError  a NaN, an infinity, a negative weight, nothing left to draw: names the index and the value
-        TypeError   a knob that has no exact value on fractions; names the knob
+        ValueError  a NaN, +inf, a negative weight, nothing left to draw: names the index and the value
+        TypeError   a temperature that has no exact value on fractions, or logits that are fractions
         """
         weights = _weights_at(self.temperature, scores, kind)
         if self.top_k is not None:

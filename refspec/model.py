@@ -91,16 +91,14 @@ class LiftedModel:
     def _row(self, tokens: Tokens) -> Row:
         key = self.model.state_key(tokens)
         if key not in self.lifted_rows:
-            row = next_rows(_FloatScores(self.model), tokens, knobs=self.knobs)[0]
-            self.lifted_rows[key] = normalised(np.array([Fraction(float(x)) for x in row], dtype=object))
+            scores = np.asarray(self.model.score(tokens, ()), dtype=np.float64)  # [1, V]
+            self.lifted_rows[key] = as_fractions(self.knobs.row(scores[0], kind=self.model.kind))
         return self.lifted_rows[key]
 
 
-class _FloatScores(CountedModel):
-    """A model whose scores are float64, whatever they were."""
-
-    def score(self, prefix: Tokens, continuation: Tokens) -> Rows:
-        return np.asarray(super().score(prefix, continuation), dtype=np.float64)
+def as_fractions(row: Row) -> Row:  # [V] -> [V]
+    """Return a row of floats as the fractions they are, divided by their exact sum."""
+    return normalised(np.array([Fraction(float(mass)) for mass in row], dtype=object))
 
 
 def lifted(model: LanguageModel, knobs: SamplingKnobs = PLAIN) -> LiftedModel:

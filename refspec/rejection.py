@@ -29,7 +29,7 @@ class Verdict(NamedTuple):
 def residual(target_row: ArrayLike, draft_row: ArrayLike) -> Row:  # [V], [V] -> [V]
     """Return the positive part of target minus draft: weights, not normalised.
 
-    Chen et al. 2023 write it normalised, as (q - p)+; Leviathan et al. 2022 call it p'.
+    Normalised, it is (q - p)+ in Chen et al. 2023 and p' in Leviathan et al. 2022.
 
     >>> residual([0.75, 0.25], [0.25, 0.75]).tolist()
     [0.5, 0.0]

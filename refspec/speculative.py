@@ -23,12 +23,12 @@ def propose(
     *, draft: LanguageModel, prefix: Sequence[int], lookahead: int, chance: Chance, knobs: SamplingKnobs = PLAIN
 ) -> tuple[Tokens, Rows]:  # -> [K], [K, V]
     """Draw K tokens from the draft model, one after the other; return them with the rows they were drawn from."""
-    prefix = as_tokens(prefix, vocabulary=draft.vocabulary, name="prefix")
+    prefix, chance = as_tokens(prefix, vocabulary=draft.vocabulary, name="prefix"), as_chance(chance)
     tokens: Tokens = ()
     rows: list[Row] = []
     for _ in range(as_count(lookahead, name="lookahead")):
         (row,) = next_rows(draft, prefix + tokens, knobs=knobs)
-        tokens += (as_chance(chance).draw(row, slot=DRAFT),)
+        tokens += (chance.draw(row, slot=DRAFT),)
         rows.append(row)
     return tokens, np.stack(rows) if rows else np.empty((0, draft.vocabulary))
 
@@ -38,8 +38,8 @@ def verify_draft(
 ) -> Block:
     """Keep the longest acceptable prefix of a draft, then emit one token more.
 
-    Law: if ``draft_tokens[i]`` was drawn from ``draft_rows[i]``, the block is distributed as the beginning of a
-    sample of the target, whatever the draft rows are.
+    Law: if each ``draft_tokens[i]`` was drawn from ``draft_rows[i]`` given the tokens before it, the block, continued
+    by the target to K+1 tokens, is a sample of the target, whatever the draft rows are.
 
     Parameters
     ----------
@@ -94,7 +94,11 @@ def speculative_step(
     """
     prefix = as_tokens(prefix, vocabulary=common_vocabulary(target, draft), name="prefix")
     draft_tokens, draft_rows = propose(
-        draft=draft, prefix=prefix, lookahead=lookahead, chance=chance, knobs=draft_knobs or knobs
+        draft=draft,
+        prefix=prefix,
+        lookahead=lookahead,
+        chance=chance,
+        knobs=knobs if draft_knobs is None else draft_knobs,
     )
     target_rows = next_rows(target, prefix, draft_tokens, knobs=knobs)  # [K+1, V]
     refuse_mixture(target_rows, draft_rows)
@@ -112,10 +116,10 @@ class Generation:
     draft_knobs: SamplingKnobs | None
     end_tokens: Collection[int]
     start: int  # length of the prompt
-    length: int  # of the prompt and max_new_tokens
+    length: int  # most tokens, the prompt included
 
     def drafted_after(self, tokens: Tokens) -> int:
-        """A loop emits one token more than it drafts: near the cap it drafts fewer, so the cap is never passed."""
+        """Return how many tokens the next loop drafts: near the cap fewer, as it emits one more than it drafts."""
         return min(self.lookahead, self.length - len(tokens) - 1)
 
     def advance(self, tokens: Tokens, chance: Chance) -> Block:

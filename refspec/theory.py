@@ -1,9 +1,9 @@
 """Closed forms: what a loop emits on average, and how the number of its tokens is distributed.
 
-All of them count *emitted* tokens, the replaced or the bonus token included; the accepted ones are one fewer.
-The two functions of an ``acceptance_rate`` hold when the acceptance probability is the same in every context (or
-independent from token to token, with that mean): Leviathan et al. 2022 assume it. Where it depends on the
-context, ``survival`` and what follows from it are exact.
+All but ``survival`` count *emitted* tokens, the replaced or the bonus token included; the accepted ones are one fewer.
+The three functions of an ``acceptance_rate`` hold when the acceptance probability is the same in every context (or
+independent from token to token, with that mean): Leviathan et al. 2022 assume it. Where it depends on the context,
+``survival`` and what follows from it are exact.
 """
 
 from collections.abc import Hashable
@@ -90,14 +90,14 @@ def survival(
     The contexts along the way follow the law of *accepted* tokens, min(target, draft) / overlap: neither the
     target's nor the draft's. Prefixes that lead both models to the same states are merged.
     """
-    prompt = as_tokens(prefix, vocabulary=common_vocabulary(target, draft), name="prefix")
-    reached: dict[Hashable, tuple[Tokens, Any]] = {None: (prompt, 1)}
+    prefix = as_tokens(prefix, vocabulary=common_vocabulary(target, draft), name="prefix")
+    reached: dict[Hashable, tuple[Tokens, Any]] = {None: (prefix, 1)}
     survived: list[Any] = [1]
     for _ in range(as_count(lookahead, name="lookahead")):
         following: dict[Hashable, tuple[Tokens, Any]] = {}
         for tokens, weight in reached.values():
             (target_row,) = next_rows(target, tokens, knobs=knobs)
-            (draft_row,) = next_rows(draft, tokens, knobs=draft_knobs or knobs)
+            (draft_row,) = next_rows(draft, tokens, knobs=knobs if draft_knobs is None else draft_knobs)
             for token, shared in enumerate(np.minimum(target_row, draft_row)):
                 after = (*tokens, token)
                 key = target.state_key(after), draft.state_key(after)
@@ -108,13 +108,18 @@ def survival(
 
 
 def count_law_in_context(**step: Any) -> tuple[Any, ...]:
-    """Return P(a loop emits m tokens) for m = 1 to K+1, exact for any models; takes what ``survival`` takes."""
+    """Return P(a loop emits m tokens) for m = 1 to K+1, exact for any models.
+
+    Keywords as of ``survival``: target, draft, prefix, lookahead, knobs, draft_knobs.
+    """
     survived = survival(**step)
     return (*(before - after for before, after in pairwise(survived)), survived[-1])
 
 
 def expected_tokens_in_context(**step: Any) -> Any:
-    """Return the mean number of tokens a loop emits, exact for any models; takes what ``survival`` takes.
+    """Return the mean number of tokens a loop emits, exact for any models.
+
+    Keywords as of ``survival``: target, draft, prefix, lookahead, knobs, draft_knobs.
 
     E[tokens] = 1 + sum for k = 1 to K of P(the first k drafted tokens are all accepted)
     """

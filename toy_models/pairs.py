@@ -25,7 +25,7 @@ class Pair:
     purpose     what the pair shows
     target      a language model: ``score``, ``vocabulary``, ``kind``, ``state_key``
     draft       the same
-    acceptance  the acceptance probability, where it is the same in every context; else None
+    acceptance  for a pair of tables, the acceptance probability if it is the same in every context; else None
     """
 
     name: str
@@ -161,7 +161,7 @@ def wide_residual() -> tuple[Any, ...]:
 
 @_pair
 def single_residual() -> tuple[Any, ...]:
-    """Residuals of a single token for the most part: the blind spot of many hand-made examples, kept as a contrast."""
+    """Each residual is a single token: the blind spot of many hand-made examples, kept as a contrast."""
     target = _table((50, 30, 20), (10, 60, 30), (20, 30, 50))
     draft = _table((20, 30, 50), (30, 40, 30), (25, 50, 25))
     return target, draft
@@ -169,7 +169,7 @@ def single_residual() -> tuple[Any, ...]:
 
 @_pair
 def two_tokens() -> tuple[Any, ...]:
-    """The smallest pair that shows a bonus token from the draft: two tokens, one of them drafted."""
+    """The smallest pair that shows a bonus token from the draft: two tokens, and a lookahead of 1 is enough."""
     return _table((3, 1), (1, 3)), _table((2, 2), (3, 1))
 
 
@@ -202,7 +202,9 @@ def g2() -> tuple[Any, ...]:
 
 @_pair
 def g3() -> tuple[Any, ...]:
-    """Acceptance that depends on the context: the formula for a constant rate is wrong here (77/25 for K = 4)."""
+    """Acceptance that depends on the context: the formula for a constant rate is wrong here (77/25 for K = 4).
+    The beginning of a text has rows of its own.
+    """
     target = TabularModel({(): (1, 1), (0,): (4, 1), (1,): (1, 1)})
     draft = TabularModel({(): (1, 3), (0,): (4, 1), (1,): (1, 9)})
     return target, draft

@@ -54,7 +54,7 @@ class RandomLogitModel:
 class NearbyModel(RandomLogitModel):
     """A draft at a chosen total variation from a random-logit target, in every context.
 
-    Each row is a mixture of the target's row and of the row of a third model, independent of both; the weight
+    Each row is a mixture of the target's row and of the row of a third model, independent of the target; the weight
     is chosen context by context, so that the total variation is ``distance`` (where the third row is closer than
     that, the draft is the third row).
 

@@ -91,7 +91,7 @@ def _prompt(pair: Pair) -> tuple[int, ...]:
 
 
 def _proofs(text: str | Path | None) -> Iterator[Cell]:
-    """Every small pair jointly over loops; every knob on one pair; every state of every pair."""
+    """Every small pair jointly over loops; every knob on two pairs; the states of all but the largest vocabulary."""
     for name in _small_pairs():
         pair = _floats(name)
         lookahead, length = (2, 3) if pair.vocabulary <= 4 else (1, 2)

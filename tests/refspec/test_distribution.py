@@ -244,7 +244,7 @@ def test_a_step_that_does_not_fit_together_is_refused(inputs, message):
         as_step(*inputs)
 
 
-@pytest.mark.parametrize("nothing", [[], [[]], np.empty((0, 2)), np.empty((0, 2), dtype=object)])
+@pytest.mark.parametrize("nothing", [[], (), np.empty((0, 2)), np.empty((0, 2), dtype=object)])
 def test_a_step_without_a_draft_has_one_target_row(nothing):
     target_rows, draft_rows, tokens = as_step([[HALF, HALF]], nothing, [])
     assert target_rows.tolist() == [[HALF, HALF]]

@@ -50,8 +50,8 @@ class Reference:
         return batched.speculative_step(
             target=target,
             draft=draft,
-            target_states=np.full(count, target.states[pair.target.state_key(prefix)]),
-            draft_states=np.full(count, draft.states[pair.draft.state_key(prefix)]),
+            target_states=batched.start_states(target, [pair.target.state_key(prefix)] * count),
+            draft_states=batched.start_states(draft, [pair.draft.state_key(prefix)] * count),
             uniforms=uniforms,
             drafted=np.full(count, lookahead),
         )
@@ -78,8 +78,8 @@ class Reference:
         return batched.generate(
             target=target,
             draft=draft,
-            target_states=np.full(count, target.states[pair.target.state_key(prompt)]),
-            draft_states=np.full(count, draft.states[pair.draft.state_key(prompt)]),
+            target_states=batched.start_states(target, [pair.target.state_key(prompt)] * count),
+            draft_states=batched.start_states(draft, [pair.draft.state_key(prompt)] * count),
             lookahead=lookahead,
             max_new_tokens=max_new_tokens,
             uniforms=lambda chains: next(loops)[chains],

@@ -1,4 +1,4 @@
-"""Six wrong rules on a chain of drafted tokens. Each says what is wrong, and where it was seen in public."""
+"""Six wrong rules on a chain of drafted tokens. Each says what is wrong and, where there is a public report, which."""
 
 import numpy as np
 from numpy.typing import NDArray

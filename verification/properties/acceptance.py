@@ -14,7 +14,7 @@ class Acceptance(Property):
     sentence = "in each state of the models a drafted token is accepted with probability sum min(target, draft)"
     profile = STANDARD
     tier = STATISTICAL
-    source = "Leviathan et al. 2022, Corollary 3.6 (their beta)"
+    source = "Leviathan et al. 2022, Lemma 3.3 and Theorem 3.5 (their beta)"
     measures = "acceptance"
 
     def judge(self, scenario: Scenario) -> StatisticalJudge:

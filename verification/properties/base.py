@@ -25,6 +25,9 @@ class Property:
     source    where it is written
     measures  for a statistical one, what total variation its smallest detectable bias is of
     after     properties without which this one says nothing: it is not judged once one of them is broken
+
+    Each has one of: ``prove(scenario)`` (the proofs, and the twin), ``examine(scenario, call, seed)`` (seeds, calls of
+    the target), ``judge(scenario)`` (all others).
     """
 
     id: ClassVar[str]

@@ -38,8 +38,8 @@ class Independence(Property):
 
 @dataclass
 class _Neighbours:
-    """Pairs of first tokens. Each token is predicted once, from one that came before it: of eight places, two look 1,
-    2 or 4 places back, one looks half a batch back, and one at its place of the batch before.
+    """Pairs of first tokens. Each token is predicted once, from one that came before it: of eight places, two look one
+    back, two look two back, two look four back, one half a batch back, and one at its place in the batch before.
     """
 
     vocabulary: int

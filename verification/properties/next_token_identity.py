@@ -1,4 +1,4 @@
-"""``next-token-identity``: the null that is necessary and sufficient for a lossless call."""
+"""``next-token-identity``: necessary and sufficient for a lossless call on a full tree; merged by state, necessary."""
 
 from verification.properties.base import LOSSLESS, STATISTICAL, Property, StatisticalJudge, next_token_judge
 from verification.scenario import Scenario

@@ -7,6 +7,7 @@ import numpy as np
 from refspec.distribution import Row, total
 from refspec.knobs import normalised
 from refspec.law import exact_law
+from refspec.model import as_fractions
 from refspec.rejection import residual, verify_token
 from verification import derived_laws
 from verification.properties.base import PROOF, REFERENCE, Examined, Property
@@ -33,8 +34,8 @@ class StateCertificate(Property):
     def prove(self, scenario: Scenario) -> Examined:
         states, every = _states(scenario)
         for target_state, draft_state in states:
-            target_row = _lifted(scenario.target.rows[target_state])
-            draft_row = _lifted(scenario.draft.rows[draft_state])
+            target_row = as_fractions(scenario.target.rows[target_state])
+            draft_row = as_fractions(scenario.draft.rows[draft_state])
             emitted = _emitted_row(target_row, draft_row)
             for token in np.flatnonzero(emitted != target_row):
                 failure = (
@@ -71,7 +72,3 @@ def _emitted_row(target_row: Row, draft_row: Row) -> Row:
         )
     )
     return np.array([law.get(token, Fraction(0)) for token in range(len(target_row))], dtype=object)
-
-
-def _lifted(row: Row) -> Row:
-    return normalised(np.array([Fraction(float(mass)) for mass in row], dtype=object))

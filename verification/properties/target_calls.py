@@ -11,7 +11,7 @@ CALLS = 32
 
 
 class TargetCalls(Property):
-    """Proved by a target that counts: what makes speculative sampling fast is that K+1 positions cost one call."""
+    """Shown by a target that counts its calls: that K+1 positions cost one call is what makes it fast."""
 
     id = "target-calls"
     sentence = "a loop calls the target once"

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refspec import theory
+from refspec.knobs import PLAIN
 from verification import derived_laws
 from verification.properties.base import STANDARD, STATISTICAL, Property, StatisticalJudge
 from verification.scenario import NOTHING, Ints, Scenario
@@ -37,7 +38,6 @@ class TokenCount(Property):
 
 def number_law(scenario: Scenario) -> NDArray[np.float64]:  # -> [K+1]
     """Return P(m tokens), by the formula where it holds."""
-    plain = scenario.knobs == type(scenario.knobs)()
-    if plain and scenario.pair.acceptance is not None:
+    if scenario.knobs == PLAIN and scenario.pair.acceptance is not None:
         return np.array(theory.count_law(scenario.pair.acceptance, scenario.lookahead), dtype=np.float64)
     return np.maximum(derived_laws.count_law(scenario.levels).astype(np.float64), 0)

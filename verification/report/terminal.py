@@ -74,11 +74,11 @@ def _bias(found: Sequence[Finding]) -> str:
 
 
 def _worth_showing(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the broken findings, smallest pair first, a few of each property; else what was inconclusive."""
+    """Return the broken findings, the quickest of each property; else what was inconclusive."""
     chosen: list[Finding] = []
     broken = [finding for finding in findings if finding.status == BROKEN]
     for finding in sorted(broken, key=lambda f: (f.samples, f.lookahead)):
-        if sum(shown.property == finding.property for shown in chosen) == 0:
+        if not any(shown.property == finding.property for shown in chosen):
             chosen.append(finding)
     return (chosen or [finding for finding in findings if finding.status == INCONCLUSIVE])[:MOST_SHOWN]
 

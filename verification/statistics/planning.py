@@ -40,8 +40,8 @@ def bound_on_chi_square(degrees: int, alpha: float, share: float = WHOLE) -> Bou
 def noncentrality(degrees: int, alpha: float, *, power: float = POWER) -> float:
     """Return the non-centrality at which the whole-law bet passes with that probability.
 
-    The closed form  A + 2 z**2 + z sqrt(2 df + 4 A + 4 z**2),  A = bound - df: 1 to 10 % above the root of the
-    non-central chi-square tail, so that the power is at least what is said.
+    The closed form  A + 2 z**2 + z sqrt(2 df + 4 A + 4 z**2),  A = bound - df: at the error rates used here 1 to 10 %
+    above the root of the non-central chi-square tail, so that the power is at least what is said.
     """
     excess = bound_on_chi_square(degrees, alpha).value - degrees
     z = float(norm.ppf(power))
