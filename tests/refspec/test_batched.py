@@ -451,3 +451,13 @@ def test_a_padded_token_leaves_the_state_as_it_is():
     start, zero, one = (table.states[key] for key in ((), (0,), (1,)))
     path = batched.follow(table, np.array([start, start]), np.array([[0, 1], [1, -1]]))
     assert path.tolist() == [[start, zero, one], [start, one, one]]
+
+
+def test_tables_of_fractions_are_refused():
+    exact = get_pair("context")
+    tables = {"target": compile_table(exact.target), "draft": compile_table(exact.draft)}
+    state = np.zeros(1, dtype=np.intp)
+    states = {"target_states": state, "draft_states": state, "drafted": state}
+    for lookahead in (0, 1):
+        with pytest.raises(ValueError, match="a table of fractions"):
+            batched.speculative_step(**tables, **states, uniforms=np.zeros((1, 2 * lookahead + 1)))

@@ -244,3 +244,15 @@ def test_ratios_that_are_none_are_refused_by_every_reading(read, ratio):
 def test_what_is_no_chance_is_refused(chance):
     with pytest.raises(TypeError, match="expected a Chance"):
         verify_draft(target_rows=[[0.5, 0.5]], draft_rows=[], draft_tokens=[], chance=chance)
+
+
+@pytest.mark.parametrize("read", [lambda: SampledChance(np.random.default_rng(0)), lambda: BranchingChance(10)])
+def test_a_total_that_overflows_is_refused_by_every_reading(read):
+    with pytest.raises(ValueError, match="draw: 3 weights sum to inf"):
+        read().draw([1e308, 1e308, 1e308])
+
+
+def test_an_exact_uniform_may_be_next_to_one():
+    near = Fraction(10**30 - 1, 10**30)
+    assert ReplayedChance(accept_u=near).accept(1, 1)
+    assert not ReplayedChance(accept_u=near).accept(near, 1)

@@ -250,3 +250,10 @@ def test_a_step_without_a_draft_has_one_target_row(nothing):
     assert target_rows.tolist() == [[HALF, HALF]]
     assert draft_rows.shape == (0, 2)
     assert tokens == ()
+
+
+@pytest.mark.parametrize("distance", [overlap, total_variation])
+@pytest.mark.parametrize(("target_row", "draft_row"), [([1, 2], [2, 1]), ([NAN, 1.0], [0.5, 0.5]), ([0.5, 0.5], [1.0])])
+def test_distances_are_of_rows_alone(distance, target_row, draft_row):
+    with pytest.raises(ValueError, match=r"target row 0|vocabularies differ"):
+        distance(target_row, draft_row)

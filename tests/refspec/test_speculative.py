@@ -640,3 +640,30 @@ def test_end_tokens_may_be_given_as_an_iterator():
     request = {"target": pair.target, "prompt": (), "max_new_tokens": 5, "chance": chance}
     assert len(generate(**request, draft=pair.draft, lookahead=2, end_tokens=iter(range(4)))) == 1
     assert len(autoregressive.generate(**request, end_tokens=iter(range(4)))) == 1
+
+
+@pytest.mark.parametrize("lookahead", [0, 1])
+def test_what_is_no_chance_or_no_knobs_is_refused_for_every_lookahead(lookahead):
+    pair = get_pair("context")
+    step = {"target": pair.target, "draft": pair.draft, "prefix": (), "lookahead": lookahead}
+    with pytest.raises(TypeError, match="expected a Chance"):
+        speculative_step(**step, chance=np.random.default_rng(0))
+    with pytest.raises(TypeError, match="expected SamplingKnobs"):
+        speculative_step(**step, chance=SampledChance(np.random.default_rng(0)), knobs={})
+
+
+def test_knobs_of_the_draft_that_are_none_are_refused():
+    pair = get_pair("context")
+    chance = SampledChance(np.random.default_rng(0))
+    with pytest.raises(TypeError, match="expected SamplingKnobs"):
+        speculative_step(target=pair.target, draft=pair.draft, prefix=(), lookahead=1, chance=chance, draft_knobs={})
+
+
+def test_ragged_draft_rows_are_refused_by_name():
+    with pytest.raises(ValueError, match="draft: rows differ in length"):
+        verify_draft(
+            target_rows=[[0.5, 0.5]] * 3,
+            draft_rows=[[0.5, 0.5], [1.0]],
+            draft_tokens=[0, 0],
+            chance=SampledChance(np.random.default_rng(0)),
+        )
