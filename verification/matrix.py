@@ -91,7 +91,7 @@ def _prompt(pair: Pair) -> tuple[int, ...]:
 
 
 def _proofs(text: str | Path | None) -> Iterator[Cell]:
-    """Every small pair jointly over loops; every knob on two pairs; the states of all but the largest vocabulary."""
+    """Every small pair jointly over loops; every knob on two pairs; the states of every table and text."""
     for name in _small_pairs():
         pair = _floats(name)
         lookahead, length = (2, 3) if pair.vocabulary <= 4 else (1, 2)
@@ -106,7 +106,6 @@ def _proofs(text: str | Path | None) -> Iterator[Cell]:
                 yield Cell(scenario, PROVE, proofs, knobs, smoke=name == "context")
     ends = Scenario(_floats("context"), 3, max_new_tokens=4, end_tokens=(1,))
     yield Cell(ends, PROVE, ("exact-equality",))
-    yield Cell(Scenario(_floats("random-logits-wide"), 1), PROVE, ("state-certificate",))
     for pair in _text_pairs(text).values():
         yield Cell(Scenario(pair, 2, prompt=_prompt(pair)), PROVE, ("state-certificate",), smoke=pair.vocabulary == 4)
 
@@ -164,10 +163,12 @@ def _texts(text: str | Path | None) -> Iterator[Cell]:
             yield Cell(Scenario(pair, 1), DRAFT_AND_VERIFY, WIDE, most=LARGE_CALLS)
         else:
             plain = Scenario(pair, 4, prompt=prompt)
-            yield Cell(plain, VERIFY, WIDE, smoke=name == "random-logits-wide")
             yield Cell(plain, DRAFT_AND_VERIFY, WIDE, smoke=name == "ngram-characters")
-            warm = Scenario(pair, 4, KNOBS["temperature 0.7"], prompt=prompt)
-            yield Cell(warm, DRAFT_AND_VERIFY, WIDE, "temperature 0.7")
+            if name != "ngram-words":
+                yield Cell(plain, VERIFY, WIDE, smoke=name == "random-logits-wide")
+    characters = pairs["ngram-characters"]
+    warm = Scenario(characters, 4, KNOBS["temperature 0.7"], prompt=_prompt(characters))
+    yield Cell(warm, DRAFT_AND_VERIFY, WIDE, "temperature 0.7")
 
 
 def _outputs() -> Iterator[Cell]:
@@ -183,7 +184,7 @@ def _outputs() -> Iterator[Cell]:
     for knobs, setting in KNOBS.items():
         if setting != PLAIN:
             ends = (3,) if setting.temperature == 1.5 else ()
-            scenario = Scenario(_floats("context"), 2, setting, prompt=(2,), max_new_tokens=4, end_tokens=ends)
+            scenario = Scenario(_floats("context"), 1, setting, prompt=(2,), max_new_tokens=3, end_tokens=ends)
             properties = ("greedy", *OUTPUT) if setting.temperature == 0 else OUTPUT
             yield Cell(scenario, GENERATE, properties, knobs, smoke=knobs == "temperature 0.7")
 

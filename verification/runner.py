@@ -24,7 +24,7 @@ from verification.statistics.ledger import Ledger
 from verification.statistics.planning import plan_samples
 from verification.watch import Watch
 
-FIRST_SHARD, LARGEST_SHARD = 1024, 16384
+FIRST_SHARD, LARGEST_SHARD = 1024, 32768
 LARGEST_ROWS = 2**24  # entries of the target rows of a shard, where the suite hands rows over
 CERTAIN = 2048  # calls where nothing is estimated: one wrong reply decides
 
