@@ -52,7 +52,7 @@ def read_text(path: str | Path | None = None, *, unit: str = "characters", class
         raise ValueError(f"unit: {unit!r}; expected one of {sorted(UNITS)}")
     if classes is not None and classes < 2:
         raise ValueError(f"classes: {classes}; expected 2 or more, or None")
-    name, content = ("pydoc_data.topics", _python_help()) if path is None else (str(path), _read(Path(path)))
+    name, content = _content(path)
     symbols = re.findall(UNITS[unit], content)
     counts = Counter(symbols)
     if len(counts) < 2:
@@ -64,6 +64,15 @@ def read_text(path: str | Path | None = None, *, unit: str = "characters", class
         ordered = [*ordered[: classes - 1], OTHER]
     digest = sha256(content.encode()).hexdigest()
     return Text(name, digest, tuple(ordered), tuple(ids[symbol] for symbol in symbols))
+
+
+def has_words(path: str | Path | None = None) -> bool:
+    """Whether a text has two different words, so that a model of words can be fitted."""
+    return len(set(re.findall(UNITS["words"], _content(path)[1]))) > 1
+
+
+def _content(path: str | Path | None) -> tuple[str, str]:
+    return ("pydoc_data.topics", _python_help()) if path is None else (str(path), _read(Path(path)))
 
 
 def _python_help() -> str:

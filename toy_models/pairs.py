@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from toy_models.ngram import NGramModel, read_text
+from toy_models.ngram import NGramModel, has_words, read_text
 from toy_models.random_logits import NearbyModel, RandomLogitModel
 from toy_models.tabular import TabularModel
 
@@ -262,9 +262,10 @@ def random_logits_large() -> tuple[Any, ...]:
 def text_pairs(path: str | Path | None = None) -> tuple[Pair, ...]:
     """Return the pairs fitted on a text (None: the help texts inside the running CPython).
 
+    A text without two different words (one in a script that does not part them, say) has no pair of words.
     Raises ``ValueError`` or ``OSError`` as ``toy_models.ngram.read_text``.
     """
-    return tuple(_text_pair(path, *rest) for rest in _TEXT_PAIRS)
+    return tuple(_text_pair(path, *rest) for rest in _TEXT_PAIRS if rest[1] != "words" or has_words(path))
 
 
 _TEXT_PAIRS: tuple[tuple[str, str, int | None, int, int], ...] = (

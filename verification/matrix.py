@@ -156,6 +156,8 @@ def _texts(text: str | Path | None) -> Iterator[Cell]:
         yield Cell(scenario, DRAFT_AND_VERIFY, properties, knobs, smoke=knobs == "plain")
     yield Cell(Scenario(folded, 3, prompt=_prompt(folded)), VERIFY, BLOCK)
     for name in WIDE_PAIRS:
+        if name.startswith("ngram") and name not in pairs:
+            continue  # a text without words
         pair = pairs.get(name) or _floats(name)
         prompt = _prompt(pair) if name in pairs else ()
         if name == "random-logits-large":

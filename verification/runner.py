@@ -17,7 +17,7 @@ from verification.adapters.protocol import GENERATE, VERIFY, AdapterError, Imple
 from verification.finding import BROKEN, HOLDS, INCONCLUSIVE, NOT_CLAIMED, NOTHING_RAN, Finding, Result
 from verification.matrix import PROVE, Cell, cells
 from verification.properties import PROPERTIES
-from verification.properties.base import LOSSLESS, STANDARD, STATISTICAL, Examined, StatisticalJudge
+from verification.properties.base import LOSSLESS, REFERENCE, STANDARD, STATISTICAL, Examined, StatisticalJudge
 from verification.properties.block_length import sound_reply
 from verification.scenario import Ints, Scenario
 from verification.statistics.ledger import Ledger
@@ -113,7 +113,7 @@ def check(
         implementation=implementation.name,
         budget=budget.name,
         verdict=_verdict(findings, run.ledger, log_e),
-        findings=(*findings, *_not_offered(chosen, jobs.values())),
+        findings=(*findings, *_not_offered(selection, chosen, jobs.values(), implementation)),
         calls=calls,
         log_e=log_e,
         alpha=alpha,
@@ -121,7 +121,7 @@ def check(
         seconds=perf_counter() - started,
         texts={
             cell.scenario.pair.target.text.name: cell.scenario.pair.target.text.sha256
-            for cell in matrix
+            for cell in jobs.values()
             if hasattr(cell.scenario.pair.target, "text")
         },
     )
@@ -155,18 +155,22 @@ def _is_evidence(name: str, implementation: Implementation) -> bool:
     return PROPERTIES[name].tier == STATISTICAL and PROPERTIES[name].profile in implementation.profiles
 
 
-def _not_offered(chosen: Iterable[Cell], jobs: Iterable[Cell]) -> Iterator[Finding]:
-    """Yield one finding for each property of which nothing could be asked."""
+def _not_offered(
+    selection: Selection, chosen: Iterable[Cell], jobs: Iterable[Cell], implementation: Implementation
+) -> Iterator[Finding]:
+    """Yield one finding for each property of which nothing could be asked, and say what it needs."""
     asked = {name for job in jobs for name in job.properties}
-    needed: dict[str, str] = {}
+    needed = dict.fromkeys(selection.properties, "has no cell in this selection")
     for cell in chosen:
         for name in cell.properties:
-            if name not in asked:
-                needed.setdefault(name, cell.operation)
-    for name, operation in needed.items():
-        made = PROPERTIES[name]
-        message = f"needs the claim {made.profile!r}" if made.profile != LOSSLESS else f"needs {operation}"
-        yield Finding(name, "", operation, "", 0, made.tier, NOT_CLAIMED, message)
+            made = PROPERTIES[name]
+            of_the_reference = made.profile == REFERENCE and REFERENCE not in implementation.profiles
+            if name in selection.properties or not of_the_reference:
+                lossless = made.profile in (LOSSLESS, *implementation.profiles)
+                needed[name] = f"needs {cell.operation}" if lossless else f"needs the claim {made.profile!r}"
+    for name, message in needed.items():
+        if name not in asked:
+            yield Finding(name, "", "", "", 0, PROPERTIES[name].tier, NOT_CLAIMED, message)
 
 
 def _verdict(findings: Sequence[Finding], ledger: Ledger, log_e: float) -> str:

@@ -13,6 +13,7 @@ from verification.statistics.evidence import log_evidence
 from verification.statistics.ledger import Ledger
 from verification.statistics.planning import rarest_detectable, smallest_detectable
 
+STOPPED = "stopped after"  # begins the message of what another finding made pointless
 FOR_SHAPE = ("block-length", "complete-output")  # the properties that a malformed reply breaks
 
 
@@ -81,7 +82,7 @@ class Watch:
             return (BROKEN, self.broken[name]) if claimed else (NOT_CLAIMED, f"differs: {self.broken[name]}")
         if self.samples[name] == self.planned:
             return (HOLDS if claimed else NOT_CLAIMED), self._note(name)
-        message = failed or f"stopped after {self.samples[name]} calls: {self.decided} is broken"
+        message = failed or f"{STOPPED} {self.samples[name]} calls: {self.decided} is broken"
         return (INCONCLUSIVE if claimed else NOT_CLAIMED), message
 
     def _note(self, name: str) -> str:

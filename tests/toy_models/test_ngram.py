@@ -10,7 +10,8 @@ from pydoc_data.topics import topics
 import numpy as np
 import pytest
 
-from toy_models import NGramModel, read_text
+from toy_models import NGramModel, read_text, text_pairs
+from toy_models.ngram import has_words
 
 
 @pytest.fixture
@@ -160,3 +161,9 @@ def test_a_text_shorter_than_the_order_is_refused(text_file):
     assert NGramModel(text, order=2).order == 2
     with pytest.raises(ValueError, match=r"3 tokens; expected at least 4 for order 3$"):
         NGramModel(text, order=3)
+
+
+def test_a_text_without_words_has_no_pair_of_words(text_file):
+    path = text_file("\u6f22\u5b57\u4eee\u540d" * 20)
+    assert not has_words(path)
+    assert [pair.name for pair in text_pairs(path)] == ["ngram-folded", "ngram-characters"]

@@ -59,7 +59,9 @@ def test_a_wrong_sampler_is_broken():
 @pytest.mark.parametrize("selection", [Selection(pairs=("eight",), lookaheads=(8,)), Selection(("seeded",), ("g1",))])
 def test_nothing_in_common_is_a_verdict_of_its_own(selection):
     result = run(Reference(), selection)
-    assert (result.verdict, result.findings, result.calls, result.log_e) == (NOTHING_RAN, (), 0, -inf)
+    assert (result.verdict, result.calls, result.log_e) == (NOTHING_RAN, 0, -inf)
+    said = {finding.property: finding.message for finding in result.findings}
+    assert said == dict.fromkeys(selection.properties, "has no cell in this selection")
 
 
 def test_an_operation_that_is_not_offered_is_named_and_nothing_ran():
@@ -346,6 +348,7 @@ def test_what_is_not_claimed_is_said():
     assert told == {
         "seeded": "needs the claim 'seeded'",
         "target-calls": "needs the claim 'target-calls'",
+        "exact-equality": "has no cell in this selection",
     }
     assert statuses(result) == {"greedy": HOLDS}
 

@@ -10,10 +10,10 @@ from verification.properties import PROPERTIES
 from verification.properties.base import DETERMINISTIC, PROOF, STATISTICAL
 from verification.properties.state_certificate import PART
 from verification.report.json_report import versions
+from verification.watch import STOPPED
 
 HOW = {PROOF: "proved", DETERMINISTIC: "decided", STATISTICAL: "estimated"}
 STYLES = {HOLDS: "green", BROKEN: "bold red", INCONCLUSIVE: "yellow", NOT_CLAIMED: "dim"}
-MOST_SHOWN = 5
 
 
 def show(result: Result, console: Console, rerun: str) -> None:
@@ -22,7 +22,8 @@ def show(result: Result, console: Console, rerun: str) -> None:
     console.print(f"[bold]{result.implementation}[/], budget {result.budget}, seed {result.seed} ({header})")
     for name, digest in result.texts.items():
         console.print(f"text {name}, SHA-256 {digest}", style="dim", soft_wrap=True)
-    console.print(_table(result))
+    if any(finding.pair for finding in result.findings):
+        console.print(_table(result))
     if not_asked := [f"{f.property} ({f.message})" for f in result.findings if not f.pair]:
         console.print(f"not asked: {', '.join(not_asked)}", style="dim", soft_wrap=True, markup=False)
     for finding in _worth_showing(result.findings):
@@ -42,8 +43,9 @@ def _table(result: Result) -> Table:
         found = [finding for finding in result.findings if finding.property == name and finding.pair]
         if found:
             status = _status(found)
-            styled = f"[{STYLES[status]}]{status}[/]"
-            table.add_row(name, HOW[made.tier], str(len(found)), styled, _basis(found), _bias(found))
+            styled = f"[{STYLES[status]}]{_in_words(found, status)}[/]"
+            bias = _bias(found) if status == HOLDS else ""
+            table.add_row(name, HOW[made.tier], str(len(found)), styled, _basis(found), bias)
     return table
 
 
@@ -51,6 +53,15 @@ def _status(found: Sequence[Finding]) -> str:
     """Return the gravest status among findings of one property."""
     statuses = {finding.status for finding in found}
     return next(status for status in (BROKEN, INCONCLUSIVE, HOLDS, NOT_CLAIMED) if status in statuses)
+
+
+def _in_words(found: Sequence[Finding], status: str) -> str:
+    """Return the status as a person reads it; what is not claimed is measured all the same."""
+    if status == NOT_CLAIMED:
+        return "differs (unclaimed)" if any(f.message.startswith("differs") for f in found) else "agrees (unclaimed)"
+    if status == INCONCLUSIVE and all(f.message.startswith(STOPPED) for f in found if f.status == INCONCLUSIVE):
+        return "stopped early"
+    return status
 
 
 def _basis(found: Sequence[Finding]) -> str:
@@ -74,18 +85,21 @@ def _bias(found: Sequence[Finding]) -> str:
 
 
 def _worth_showing(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the broken findings, the quickest of each property; else what was inconclusive."""
-    chosen: list[Finding] = []
+    """Return one broken finding of each property, what was decided first; else one for each way the adapter failed."""
     broken = [finding for finding in findings if finding.status == BROKEN]
-    for finding in sorted(broken, key=lambda f: (f.samples, f.lookahead)):
-        if not any(shown.property == finding.property for shown in chosen):
-            chosen.append(finding)
-    return (chosen or [finding for finding in findings if finding.status == INCONCLUSIVE])[:MOST_SHOWN]
+    chosen: dict[str, Finding] = {}
+    for finding in sorted(broken, key=lambda f: (f.tier == STATISTICAL, f.samples, f.lookahead)):
+        chosen.setdefault(finding.property, finding)
+    if not chosen:
+        for finding in findings:
+            if finding.status == INCONCLUSIVE:
+                chosen.setdefault(finding.message, finding)
+    return list(chosen.values())
 
 
 def _in_full(finding: Finding, result: Result, rerun: str) -> str:
     made = PROPERTIES[finding.property]
-    held = sorted({f.property for f in result.findings if f.status == HOLDS} - _broken_properties(result))
+    held = [name for name in PROPERTIES if _holds_everywhere(name, result)]
     lines = [
         f"\n{finding.status.upper()}  {finding.property} ({made.profile})",
         f"  says    {made.sentence}",
@@ -100,6 +114,10 @@ def _in_full(finding: Finding, result: Result, rerun: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
+def _holds_everywhere(name: str, result: Result) -> bool:
+    return {finding.status for finding in result.findings if finding.property == name} == {HOLDS}
+
+
 def _broken_properties(result: Result) -> set[str]:
     return {finding.property for finding in result.findings if finding.status == BROKEN}
 
@@ -108,14 +126,17 @@ def closing(result: Result) -> str:
     """Return the one sentence that a run comes down to."""
     alarm = f"the false-alarm rate of the whole run is {result.alpha:g}"
     if result.verdict == NOTHING_RAN:
-        return "Nothing ran: the selection and the claims have no cell of the matrix in common."
+        return "Nothing was judged: the selection, the budget and the claims have no cell of the matrix in common."
     if result.verdict == BROKEN:
         broken = ", ".join(sorted(_broken_properties(result))) or "the evidence of all findings together"
         return f"Broken: {broken}; {alarm}."
     identities = sum(f.identities for f in result.findings)
     proved = f"{identities:,} exact identities proved, " if identities else ""
     if result.verdict == INCONCLUSIVE:
-        return f"Inconclusive after {proved}{result.calls:,} calls, nothing broken so far; {alarm}."
+        why = next(
+            (finding.message for finding in result.findings if finding.status == INCONCLUSIVE), "no reason given"
+        )
+        return f"Inconclusive after {result.calls:,} calls, nothing broken so far; {alarm}. The adapter failed: {why}"
     bias = result.smallest_detectable_tv
     seen = (
         f"a joint total variation of {bias:.4f} or more on any prefix tree counted in full would have been found with "
