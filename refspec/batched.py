@@ -125,8 +125,7 @@ def _checked(
 
 def _checked_rows(values: ArrayLike, name: str, read: NDArray[np.bool_]) -> Floats:  # [B, n, V], [B, n]
     rows = as_numbers(values, name=name, axes=3)
-    if is_exact(rows):
-        raise ValueError(f"{name}: fractions; the twin takes floats, the clear code takes both")
+    _refuse_fractions(rows, f"{name}: fractions")
     _refuse_shape(rows, name, (*read.shape, rows.shape[2]))
     if rows.shape[2] == 0:
         raise ValueError(f"{name}: no entries; expected a vocabulary of 1 or more")
@@ -147,6 +146,11 @@ def _checked_uniforms(values: ArrayLike, name: str, shape: tuple[int, ...]) -> F
     return uniforms
 
 
+def _refuse_fractions(rows: Rows, what: str) -> None:
+    if is_exact(rows):
+        raise ValueError(f"{what}; the twin takes floats, the clear code takes both")
+
+
 def _refuse_shape(array: Rows, name: str, shape: tuple[int, ...]) -> None:
     if array.shape != shape:
         raise ValueError(f"{name}: shape {array.shape}; expected {shape} (are the roles swapped?)")
@@ -160,8 +164,7 @@ def _refuse_first(wrong: NDArray[np.bool_], name: str, values: Rows, expected: s
 
 def propose(table: Table, states: Ints, draft_u: Floats) -> tuple[Ints, Ints]:  # [B], [B, K] -> [B, K], [B, K]
     """Draw K tokens for each chain; return them with the draft states they were drawn in."""
-    if is_exact(table.rows):
-        raise ValueError("a table of fractions; the twin takes floats, the clear code takes both")
+    _refuse_fractions(table.rows, "a table of fractions")
     edges = np.cumsum(table.rows, axis=1)
     tokens = np.empty(draft_u.shape, dtype=np.intp)
     visited = np.empty(draft_u.shape, dtype=np.intp)
@@ -192,8 +195,7 @@ def speculative_step(
     draft_u, accept_u, final_u = uniforms[:, :lookahead], uniforms[:, lookahead:-1], uniforms[:, -1]
     tokens, visited = propose(draft, draft_states, draft_u)
     tokens = np.where(np.arange(lookahead) < drafted[:, None], tokens, NOTHING)
-    if is_exact(target.rows):
-        raise ValueError("a table of fractions; the twin takes floats, the clear code takes both")
+    _refuse_fractions(target.rows, "a table of fractions")
     scored = follow(target, target_states, tokens)  # [B, K+1]
     read = np.maximum(tokens, 0)
     target_mass, draft_mass = at(target.rows, scored[:, :-1], read), at(draft.rows, visited, read)  # [B, K]

@@ -68,7 +68,9 @@ def read_text(path: str | Path | None = None, *, unit: str = "characters", class
 
 def has_words(path: str | Path | None = None) -> bool:
     """Whether a text has two different words, so that a model of words can be fitted."""
-    return len(set(re.findall(UNITS["words"], _content(path)[1]))) > 1
+    words = (found.group() for found in re.finditer(UNITS["words"], _content(path)[1]))
+    first = next(words, None)
+    return any(word != first for word in words)
 
 
 def _content(path: str | Path | None) -> tuple[str, str]:

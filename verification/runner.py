@@ -183,8 +183,13 @@ def _verdict(findings: Sequence[Finding], ledger: Ledger, log_e: float) -> str:
 
 def _calls(found: Sequence[Finding]) -> int:
     """Return the calls behind the findings of one cell: each examination makes its own, the judges share theirs."""
-    watched = [finding.samples for finding in found if hasattr(PROPERTIES[finding.property], "judge")]
-    return max(watched, default=0) + sum(f.samples for f in found if not hasattr(PROPERTIES[f.property], "judge"))
+    watched = [finding.samples for finding in found if _is_watched(finding.property)]
+    return max(watched, default=0) + sum(f.samples for f in found if not _is_watched(f.property))
+
+
+def _is_watched(name: str) -> bool:
+    """Whether a property is judged on the calls of its cell; the others make their own, or prove."""
+    return hasattr(PROPERTIES[name], "judge")
 
 
 @dataclass
@@ -201,8 +206,8 @@ class _Run:
 
     def findings(self, job: Cell) -> list[Finding]:
         """Return the findings of one cell."""
-        examined = [name for name in job.properties if not hasattr(PROPERTIES[name], "judge")]
-        watched = [name for name in job.properties if hasattr(PROPERTIES[name], "judge")]
+        examined = [name for name in job.properties if not _is_watched(name)]
+        watched = [name for name in job.properties if _is_watched(name)]
         found = [self._examined(job, name) for name in examined]
         return found + (self._watched(job, watched) if watched else [])
 
