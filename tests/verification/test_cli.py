@@ -10,7 +10,7 @@ from textwrap import dedent
 
 import pytest
 
-from verification import cli
+from verification import cli, commands
 
 SMALL = ("--budget", "smoke", "--pair", "g3", "--property", "next-token-identity", "--jobs", "1")
 EXAMINED = ("--budget", "smoke", "--property", "seeded", "--jobs", "1")
@@ -179,7 +179,7 @@ def test_interrupted(refspec, monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "check", interrupted)
+    monkeypatch.setattr(commands.check, "check", interrupted)
     code, printed, complained = refspec("check", *SMALL)
     assert (code, printed, complained.strip()) == (2, "", "refspec: interrupted")
 

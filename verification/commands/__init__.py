@@ -1,0 +1,1 @@
+"""The commands of ``refspec``, one file each."""
