@@ -3,9 +3,11 @@
 from collections.abc import Collection, Hashable, Sequence
 
 from refspec.chance import TOKEN, Chance, as_chance
-from refspec.distribution import as_count, as_tokens
+from refspec.distribution import as_tokens
+from refspec.history import History, Tokens
 from refspec.knobs import PLAIN, SamplingKnobs
-from refspec.model import LanguageModel, Tokens, next_rows
+from refspec.model import LanguageModel, next_rows
+from refspec.stopping import as_stopping
 
 
 def generate(
@@ -16,24 +18,28 @@ def generate(
     chance: Chance,
     knobs: SamplingKnobs = PLAIN,
     end_tokens: Collection[int] = (),
+    stop_sequences: Collection[Sequence[int]] = (),
 ) -> Tokens:
     """Continue a prompt token by token; return the new tokens. Its law is what speculative sampling must keep.
 
     It stops as ``refspec.speculative.generate`` does. A replay takes ``token_u`` once a loop.
     """
+    stopping = as_stopping(
+        end_tokens=end_tokens,
+        stop_sequences=stop_sequences,
+        min_tokens=knobs.min_tokens,
+        max_new_tokens=max_new_tokens,
+        vocabulary=target.vocabulary,
+    )
     prompt = as_tokens(prompt, vocabulary=target.vocabulary, name="prompt")
-    ends = as_tokens(end_tokens, vocabulary=target.vocabulary, name="end_tokens")
-    length = len(prompt) + as_count(max_new_tokens, name="max_new_tokens")
+    start = History(prompt, end_tokens=stopping.end_tokens)
 
-    def step(chance: Chance, tokens: Tokens) -> Tokens:
-        (row,) = next_rows(target, tokens, knobs=knobs)
+    def step(chance: Chance, output: Tokens) -> Tokens:
+        (row,) = next_rows(target, start.then(output), knobs=knobs)
         return (chance.draw(row, slot=TOKEN),)
 
-    def done(tokens: Tokens) -> bool:
-        ended = len(tokens) > len(prompt) and tokens[-1] in ends
-        return ended or len(tokens) == length
+    def alike(output: Tokens) -> Hashable:
+        return target.state_key(prompt + output), knobs.reads(start.then(output))
 
-    def alike(tokens: Tokens) -> Hashable:
-        return target.state_key(tokens)
-
-    return as_chance(chance).repeat(step, prompt, done=done, alike=alike)[len(prompt) :]
+    output: Tokens = as_chance(chance).repeat(step, (), done=stopping.done, alike=alike)
+    return output

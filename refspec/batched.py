@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from refspec.distribution import Rows, as_numbers, is_exact, sum_tolerance
-from refspec.table import Table
+from refspec.distribution import Rows, as_count, as_numbers, as_tokens, is_exact, sum_tolerance
+from refspec.stopping import Stopping, as_stopping
+from refspec.table import UNKNOWN, Table
 
 Ints = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -162,24 +163,35 @@ def _refuse_first(wrong: NDArray[np.bool_], name: str, values: Rows, expected: s
         raise ValueError(f"{name}{list(first)}: {values[first]}; expected {expected}")
 
 
-def propose(table: Table, states: Ints, draft_u: Floats) -> tuple[Ints, Ints]:  # [B], [B, K] -> [B, K], [B, K]
-    """Draw K tokens for each chain; return them with the draft states they were drawn in."""
+def propose(table: Table, states: Ints, draft_u: Floats, drafted: Ints) -> tuple[Ints, Ints]:
+    """Draw for each chain as many tokens as it drafts; return them with the draft states they were drawn in.
+
+    states [B], draft_u [B, K], drafted [B] -> [B, K], [B, K]; -1 after the last token of a chain.
+    """
     _refuse_fractions(table.rows, "a table of fractions")
     edges = np.cumsum(table.rows, axis=1)
     tokens = np.empty(draft_u.shape, dtype=np.intp)
     visited = np.empty(draft_u.shape, dtype=np.intp)
     for i in range(draft_u.shape[1]):
         visited[:, i] = states
-        tokens[:, i] = index_at(edges[states], draft_u[:, i])
-        states = at(table.successors, states, tokens[:, i])
+        tokens[:, i] = np.where(i < drafted, index_at(edges[states], draft_u[:, i]), NOTHING)
+        states = following(table, states, tokens[:, i])
     return tokens, visited
 
 
+def following(table: Table, states: Ints, tokens: Ints) -> Ints:  # [B], [B] -> [B]
+    """Return the state after a token; a padded token leaves the state as it is."""
+    after = np.where(tokens == NOTHING, states, at(table.successors, states, np.maximum(tokens, 0)))
+    if (after == UNKNOWN).any():
+        raise ValueError("a chain went beyond the depth of its table; expected one compiled for longer outputs")
+    return after
+
+
 def follow(table: Table, states: Ints, tokens: Ints) -> Ints:  # [B], [B, K] -> [B, K+1]
-    """Return the state before each token and after the last; a padded token leaves the state as it is."""
+    """Return the state before each token and after the last."""
     path = [states]
     for column in tokens.T:
-        path.append(np.where(column == NOTHING, path[-1], at(table.successors, path[-1], np.maximum(column, 0))))
+        path.append(following(table, path[-1], column))
     return np.stack(path, axis=1)
 
 
@@ -193,8 +205,7 @@ def speculative_step(
     """
     lookahead = uniforms.shape[1] // 2
     draft_u, accept_u, final_u = uniforms[:, :lookahead], uniforms[:, lookahead:-1], uniforms[:, -1]
-    tokens, visited = propose(draft, draft_states, draft_u)
-    tokens = np.where(np.arange(lookahead) < drafted[:, None], tokens, NOTHING)
+    tokens, visited = propose(draft, draft_states, draft_u, drafted)
     _refuse_fractions(target.rows, "a table of fractions")
     scored = follow(target, target_states, tokens)  # [B, K+1]
     read = np.maximum(tokens, 0)
@@ -210,23 +221,30 @@ def generate(
     *,
     target: Table,
     draft: Table,
-    target_states: Ints,
-    draft_states: Ints,
+    prompts: Sequence[Sequence[int]],
     lookahead: int,
-    max_new_tokens: int,
+    max_new_tokens: int | Sequence[int],
     uniforms: Callable[[Ints], Floats],
     end_tokens: Collection[int] = (),
+    stop_sequences: Collection[Sequence[int]] = (),
+    min_tokens: int = 0,
 ) -> Ints:
-    """Continue B prompts, given by the states they lead to; as ``refspec.speculative.generate``.
+    """Continue B prompts, of any lengths, that both tables start from; as ``refspec.speculative.generate`` on each.
 
     ``uniforms(chains)`` returns [len(chains), 2K+1] for the next loop of those chains, as ``speculative_step``
-    takes them. Returns the new tokens [B, max_new_tokens], -1 after the last.
+    takes them. ``max_new_tokens`` is one cap, or [B]. ``min_tokens`` is that of the knobs of the tables. Returns the
+    new tokens [B, the largest cap], -1 after the last.
     """
-    ends = tuple(end_tokens)
-    output = np.full((len(target_states), max_new_tokens), NOTHING, dtype=np.intp)
-    lengths = np.zeros(len(target_states), dtype=np.intp)
-    target_states, draft_states = target_states.copy(), draft_states.copy()
-    chains = np.arange(len(target_states)) if max_new_tokens else np.arange(0)
+    outputs = _Outputs(_caps(max_new_tokens, len(prompts)))
+    stopping = as_stopping(
+        end_tokens=end_tokens,
+        stop_sequences=stop_sequences,
+        min_tokens=min_tokens,
+        max_new_tokens=outputs.tokens.shape[1],
+        vocabulary=target.vocabulary,
+    )
+    target_states, draft_states = start_states(target, prompts), start_states(draft, prompts)
+    chains = np.flatnonzero(outputs.caps > 0)
     while len(chains):
         block = speculative_step(
             target=target,
@@ -234,26 +252,69 @@ def generate(
             target_states=target_states[chains],
             draft_states=draft_states[chains],
             uniforms=uniforms(chains),
-            drafted=np.minimum(lookahead, max_new_tokens - lengths[chains] - 1),
+            drafted=outputs.drafted(chains, lookahead),
         )
-        block, ended = _cut(block, ends)
-        emitted = block != NOTHING
-        places = lengths[chains][:, None] + np.arange(lookahead + 1)
-        output[np.broadcast_to(chains[:, None], places.shape)[emitted], places[emitted]] = block[emitted]
-        lengths[chains] += emitted.sum(axis=1)
+        block, going_on = outputs.take(chains, block, stopping)
+        chains, block = chains[going_on], block[going_on]
         target_states[chains] = follow(target, target_states[chains], block)[:, -1]
         draft_states[chains] = follow(draft, draft_states[chains], block)[:, -1]
-        chains = chains[~ended & (lengths[chains] < max_new_tokens)]
-    return output
+    return outputs.tokens
 
 
-def _cut(block: Ints, end_tokens: tuple[int, ...]) -> tuple[Ints, NDArray[np.bool_]]:
-    """Remove what comes after the first end token of each block; say which blocks have one."""
-    ends = np.isin(block, end_tokens)
+class _Outputs:
+    """The outputs of all chains so far: tokens [B, L], -1 after the last of each; lengths [B]; caps [B]."""
+
+    def __init__(self, caps: Ints) -> None:
+        self.caps = caps
+        self.lengths = np.zeros_like(caps)
+        self.tokens = np.full((len(caps), caps.max(initial=0)), NOTHING, dtype=np.intp)
+
+    def drafted(self, chains: Ints, lookahead: int) -> Ints:
+        return np.asarray(np.minimum(lookahead, self.caps[chains] - self.lengths[chains] - 1))
+
+    def take(self, chains: Ints, block: Ints, stopping: Stopping) -> tuple[Ints, NDArray[np.bool_]]:
+        """Append to each chain what its output takes of its block; return that, and which of the chains go on."""
+        places = self.lengths[chains][:, None] + np.arange(block.shape[1])
+        block, ended = _cut(block, self.tokens[chains], places, stopping)
+        emitted = block != NOTHING
+        self.tokens[np.broadcast_to(chains[:, None], places.shape)[emitted], places[emitted]] = block[emitted]
+        self.lengths[chains] += emitted.sum(axis=1)
+        return block, ~ended & (self.lengths[chains] < self.caps[chains])
+
+
+def _caps(max_new_tokens: int | Sequence[int], chains: int) -> Ints:
+    given = np.atleast_1d(np.asarray(max_new_tokens)).tolist()
+    caps = np.array([as_count(cap, name="max_new_tokens") for cap in given], dtype=np.intp)
+    if len(caps) not in (1, chains):
+        raise ValueError(f"max_new_tokens: {len(caps)} caps for {chains} prompts; expected one, or one for each")
+    return np.array(np.broadcast_to(caps, (chains,)))
+
+
+def _cut(block: Ints, output: Ints, places: Ints, stopping: Stopping) -> tuple[Ints, NDArray[np.bool_]]:
+    """Remove what comes after the first token of each block that ends its output; say which blocks have one.
+
+    [B, K+1], [B, L], [B, K+1] -> [B, K+1], [B]
+    """
+    longest = max((len(sequence) for sequence in stopping.sequences), default=1)
+    before = places[:, :1] - np.arange(longest - 1, 0, -1)  # [B, longest - 1] the last places of the output
+    known = np.where(before < 0, NOTHING, np.take_along_axis(output, np.maximum(before, 0), axis=1))
+    recent = np.concatenate([known, block], axis=1)
+    ends = np.zeros(block.shape, dtype=bool)
+    for sequence in stopping.sequences:
+        first, width = longest - len(sequence), block.shape[1]
+        columns = [recent[:, first + i : first + i + width] == token for i, token in enumerate(sequence)]
+        ends |= np.logical_and.reduce(columns)
+    ends &= places >= stopping.min_tokens
     after = np.cumsum(ends, axis=1) - ends > 0
     return np.where(after, NOTHING, block), np.asarray(ends.any(axis=1))
 
 
-def start_states(table: Table, keys: Sequence[object]) -> Ints:
-    """Return the states of a sequence of state keys."""
-    return np.array([table.states[key] for key in keys], dtype=np.intp)
+def start_states(table: Table, prompts: Sequence[Sequence[int]]) -> Ints:  # B prompts -> [B]
+    """Return the state of a table after each of its prompts."""
+    states = []
+    for prompt in prompts:
+        tokens = as_tokens(prompt, vocabulary=table.vocabulary, name="prompt")
+        if tokens not in table.starts:
+            raise ValueError(f"prompt {tokens}: the table does not start from it; expected one of its prompts")
+        states.append(table.starts[tokens])
+    return np.array(states, dtype=np.intp)

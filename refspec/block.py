@@ -1,7 +1,7 @@
 """What one loop emits, and the five counters, each with its one definition."""
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Self
 
 
@@ -12,7 +12,7 @@ class Counters:
     drafted       tokens proposed by the draft model
     verified      accept tests run: the accepted prefix, and the token that ended it
     accepted      length of the accepted prefix, before any trimming
-    emitted       tokens returned, after trimming at an end token or the length cap
+    emitted       tokens returned, after trimming at an end token or stop sequence
     target_calls  calls of the target model, one a loop
 
     Tokens per call is ``emitted / target_calls``. ``accepted / verified`` estimates the alpha of Leviathan et al. 2022;
@@ -39,7 +39,7 @@ class Counters:
 class Block:
     """The tokens of one loop, 1 to K+1 of them: the accepted prefix of the draft, and one token more.
 
-    After ``cut`` there may be fewer tokens than were accepted.
+    Trimmed where the output ends, it may have fewer tokens than were accepted.
     """
 
     tokens: tuple[int, ...]
@@ -50,13 +50,6 @@ class Block:
     @property
     def counters(self) -> Counters:
         return Counters(self.drafted, self.verified, self.accepted, emitted=len(self.tokens), target_calls=1)
-
-    def cut(self, end_tokens: Collection[int]) -> "Block":
-        """Return the block up to and with its first end token. What came before keeps its law."""
-        for i, token in enumerate(self.tokens):
-            if token in end_tokens:
-                return replace(self, tokens=self.tokens[: i + 1])
-        return self
 
 
 def count(blocks: Iterable[Block]) -> Counters:

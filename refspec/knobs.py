@@ -1,13 +1,15 @@
-"""The knobs of sampling: from the scores of one position to the row its token is drawn from.
+"""The knobs of sampling: from the scores of one position and its history to the row its token is drawn from.
 
-Order: temperature, then top-k, top-p and min-p, each on the renormalised survivors of the one before. Both
-models apply their knobs before the rule sees a row, as Chen et al. 2023 do.
+Order: bans and bias; repetition penalty; presence and frequency penalties; minimum tokens; temperature; then top-k,
+top-p and min-p, each on the renormalised survivors of the one before. Both models apply their knobs before the rule
+sees a row, as Chen et al. 2023 do.
 
-On fractions temperature 0 and 1/n (a power) and all truncations are exact; any other knob needs
+On fractions bans, all truncations, and temperature 0 and 1/n (a power) are exact; any other knob needs
 ``refspec.model.lifted``.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Rational
@@ -16,32 +18,51 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from refspec.distribution import Row, as_logits, as_weights, is_exact, total
+from refspec import penalties
+from refspec.distribution import Row, as_count, as_logits, as_weights, is_exact
+from refspec.history import NO_HISTORY, History
+from refspec.temperature import tempered
+from refspec.truncation import min_p, normalised, top_k, top_p
 
 Value = int | float | Fraction | str
+ON_LOGITS = {"logit_bias": (), "repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0}  # and when off
 
 
 @dataclass(frozen=True)
 class SamplingKnobs:
-    """How a row is made from scores. The defaults leave the model's own distribution.
+    """How a row is made from scores and a history. The defaults leave the model's own distribution.
 
-    temperature  at least 0; 0 is greedy, the one-hot row at the first maximum
-    top_k        how many tokens survive: exactly k, the lowest index wins a tie
-    top_p        the smallest set of likeliest tokens whose mass reaches it survives, the crossing token included
-    min_p        a token survives if it has at least this part of the largest probability
+    temperature         at least 0; 0 is greedy, the one-hot row at the first maximum
+    top_k               how many tokens survive: exactly k, the lowest index wins a tie
+    top_p               the smallest set of likeliest tokens whose mass reaches it survives, the crossing token included
+    min_p               a token survives if it has at least this part of the largest probability
+    logit_bias          {token: what is added to its logit}
+    banned_tokens       tokens that are never drawn
+    repetition_penalty  above 0: the logit of each token in prompt or output is divided by it if positive, else
+                        multiplied by it
+    presence_penalty    taken from the logit of each token in the output
+    frequency_penalty   taken from the logit of a token once for each time it is in the output
+    min_tokens          before the output has so many, no end token is drawn and no stop sequence ends it
 
     None switches a truncation off. A value may be a string or a fraction where exactness matters:
-    ``"0.9"`` is nine tenths, ``0.9`` is the float next to it.
+    ``"0.9"`` is nine tenths, ``0.9`` is the float next to it. A model of weights has the logits
+    ``log(weight / total)``.
     """
 
     temperature: Value = 1
     top_k: int | None = None
     top_p: Value | None = None
     min_p: Value | None = None
+    logit_bias: Mapping[int, Value] | tuple[tuple[int, Value], ...] = ()
+    banned_tokens: Collection[int] = ()
+    repetition_penalty: Value = 1
+    presence_penalty: Value = 0
+    frequency_penalty: Value = 0
+    min_tokens: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("temperature", "top_p", "min_p"):
-            object.__setattr__(self, name, _as_value(getattr(self, name), name))
+        self._set_values()
+        self._set_tokens()
         _refuse_unless(0 <= self.temperature < np.inf, "temperature", self.temperature, "0 or more")  # type: ignore[operator]
         if self.top_k is not None:
             whole = isinstance(self.top_k, int | np.integer) and not isinstance(self.top_k, bool)
@@ -50,21 +71,59 @@ class SamplingKnobs:
             _refuse_unless(0 < self.top_p <= 1, "top_p", self.top_p, "above 0 and at most 1, or None")  # type: ignore[operator]
         if self.min_p is not None:
             _refuse_unless(0 <= self.min_p <= 1, "min_p", self.min_p, "0 to 1, or None")  # type: ignore[operator]
+        penalty: Any = self.repetition_penalty
+        _refuse_unless(0 < penalty < np.inf, "repetition_penalty", penalty, "a number above 0")
 
-    def row(self, scores: ArrayLike, *, kind: str) -> Row:  # [V] -> [V]
+    def _set_values(self) -> None:
+        for name in ("temperature", "repetition_penalty"):
+            object.__setattr__(self, name, _as_value(getattr(self, name), name))
+        for name in ("presence_penalty", "frequency_penalty"):
+            object.__setattr__(self, name, _as_finite(getattr(self, name), name))
+        for name in ("top_p", "min_p"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _as_value(getattr(self, name), name))
+
+    def _set_tokens(self) -> None:
+        """Keep collections as sorted tuples, so that equal knobs are equal and can be the key of a table."""
+        bias = dict(self.logit_bias)
+        tokens = _as_token_ids(bias, "logit_bias")
+        values = tuple((token, _as_finite(bias[token], f"logit_bias of token {token}")) for token in tokens)
+        object.__setattr__(self, "logit_bias", values)
+        object.__setattr__(self, "banned_tokens", _as_token_ids(self.banned_tokens, "banned_tokens"))
+        object.__setattr__(self, "min_tokens", as_count(self.min_tokens, name="min_tokens"))
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether the row of a position depends on its history, beyond its scores."""
+        return bool(self.repetition_penalty != 1 or self.presence_penalty or self.frequency_penalty or self.min_tokens)
+
+    def reads(self, history: History) -> Hashable:
+        """Return what the knobs read of a history: where it is equal, equal scores give equal rows."""
+        return (
+            frozenset(history.tokens) if self.repetition_penalty != 1 else None,
+            frozenset(history.output) if self.presence_penalty else None,
+            frozenset(Counter(history.output).items()) if self.frequency_penalty else None,
+            self._bans_the_end(history),
+            min(len(history.output), self.min_tokens),
+        )
+
+    def row(self, scores: ArrayLike, *, kind: str, history: History = NO_HISTORY) -> Row:  # [V] -> [V]
         """Return the row of one position.
 
         Parameters
         ----------
         scores : [V]  logits (-inf bans a token) or weights (at least 0, any total)
         kind : "logits" or "weights"
+        history : what came before the position, its drafts included
 
         Raises
         ------
-        ValueError  a NaN, +inf, a negative weight, nothing left to draw: names the index and the value
-        TypeError   a temperature that has no exact value on fractions, or logits that are fractions
+        ValueError  a NaN, +inf, a negative weight, a token out of range, nothing left to draw: names the index and
+                    the value
+        TypeError   a knob that has no exact value on fractions, or logits that are fractions
         """
-        weights = _weights_at(self.temperature, scores, kind)
+        numbers, kind = self._penalised(_checked(scores, kind), kind, history)
+        weights = tempered(numbers, self.temperature, kind=kind)
         if self.top_k is not None:
             weights = top_k(weights, self.top_k)
         if self.top_p is not None:
@@ -73,91 +132,41 @@ class SamplingKnobs:
             weights = min_p(weights, self.min_p)
         return normalised(weights)
 
+    def _penalised(self, scores: Row, kind: str, history: History) -> tuple[Row, str]:
+        """Return the scores after bans, bias, penalties and minimum tokens, and of which kind they now are."""
+        if turned := [name for name, off in ON_LOGITS.items() if getattr(self, name) != off]:
+            _refuse_fractions(scores, turned[0], getattr(self, turned[0]))
+            scores, kind = (scores if kind == "logits" else penalties.log_weights(scores)), "logits"
+        if self.banned_tokens:
+            scores = penalties.ban(scores, self.banned_tokens, kind=kind)  # type: ignore[arg-type]
+        if self.logit_bias:
+            scores = penalties.biased(scores, self.logit_bias)  # type: ignore[arg-type]
+        if self.repetition_penalty != 1:
+            scores = penalties.repetition(scores, history.tokens, self.repetition_penalty)
+        if self.presence_penalty or self.frequency_penalty:
+            amounts = self.presence_penalty, self.frequency_penalty
+            scores = penalties.presence_and_frequency(scores, history.output, *amounts)
+        if self._bans_the_end(history):
+            scores = penalties.ban(scores, history.end_tokens, kind=kind)
+        return scores, kind
 
-def normalised(weights: Row) -> Row:  # [V] -> [V]
-    """Return weights divided by their total, which must be finite."""
-    mass = total(weights)
-    if not mass < np.inf:
-        raise ValueError(f"weights sum to {mass}; expected a finite total")
-    return weights if mass == 1 else weights / mass
-
-
-def greedy(scores: Row) -> Row:  # [V] -> [V]
-    """Return the one-hot row at the first maximum."""
-    return _keep(scores**0, np.argmax(scores))  # ones, of the same sort as the scores
-
-
-def softmax_weights(logits: Row, temperature: Any) -> Row:  # [V] -> [V]
-    """Return exp(logits / temperature), scaled so that the largest weight is 1."""
-    if is_exact(logits):
-        raise TypeError("a softmax of fractions is no fraction; use refspec.model.lifted")
-    with np.errstate(over="ignore"):  # a temperature next to 0 sends all but the largest to -inf, as it should
-        return np.asarray(np.exp((logits - logits.max()) / float(temperature)))
-
-
-def power_weights(weights: Row, temperature: Any) -> Row:  # [V] -> [V]
-    """Return weights ** (1 / temperature): what temperature does to a distribution given as weights."""
-    if temperature == 1:
-        return weights
-    if not is_exact(weights):
-        return np.asarray((weights / weights.max()) ** (1 / float(temperature)))
-    power = 1 / Fraction(temperature)
-    if power.denominator != 1:
-        raise TypeError(f"temperature {temperature} has no exact value on fractions; use refspec.model.lifted")
-    return np.asarray(weights ** int(power))
+    def _bans_the_end(self, history: History) -> bool:
+        return bool(history.end_tokens) and len(history.output) < self.min_tokens
 
 
-def top_k(weights: Row, count: int) -> Row:  # [V] -> [V]
-    """Keep the ``count`` largest weights; of equal ones the lower index."""
-    return _keep(weights, _descending(weights)[:count])
-
-
-def top_p(weights: Row, mass: Any) -> Row:  # [V] -> [V]
-    """Keep the smallest prefix of the descending order whose mass reaches ``mass``, the crossing token included."""
-    if mass == 1:
-        return weights
-    order = _descending(weights)
-    reached = np.cumsum(weights[order])  # [V]
-    crossing = int(np.argmax(reached >= _beside(weights, mass) * reached[-1]))
-    return _keep(weights, order[: crossing + 1])
-
-
-def min_p(weights: Row, part: Any) -> Row:  # [V] -> [V]
-    """Keep the weights that are at least ``part`` times the largest."""
-    return _keep(weights, np.flatnonzero(weights >= _beside(weights, part) * weights.max()))
-
-
-def _weights_at(temperature: Any, scores: ArrayLike, kind: str) -> Row:
-    checked: dict[str, tuple[Callable[..., Row], Callable[..., Row]]] = {
-        "logits": (as_logits, softmax_weights),
-        "weights": (as_weights, power_weights),
-    }
-    if kind not in checked:
+def _checked(scores: ArrayLike, kind: str) -> Row:
+    if kind not in ("logits", "weights"):
         raise ValueError(f"kind: {kind!r}; expected 'logits' or 'weights'")
-    check, temper = checked[kind]
-    numbers = check(scores, name=kind)
-    return greedy(numbers) if temperature == 0 else temper(numbers, temperature)
+    return as_logits(scores, name=kind) if kind == "logits" else as_weights(scores, name=kind)
 
 
-def _descending(weights: Row) -> Row:
-    return np.asarray(np.argsort(-weights, kind="stable"))
-
-
-def _keep(weights: Row, kept: Any) -> Row:
-    survivors = weights * 0
-    survivors[kept] = weights[kept]
-    return survivors
-
-
-def _beside(weights: Row, value: Any) -> Any:
-    """The value as a number of the same sort as the weights."""
-    return Fraction(value) if is_exact(weights) else float(value)
+def _refuse_fractions(scores: Row, name: str, value: Any) -> None:
+    if is_exact(scores):
+        raise TypeError(f"{name} {value} has no exact value on fractions; use refspec.model.lifted")
 
 
 def _as_value(value: Any, name: str) -> Any:
     """Return a knob's value as a number that is also a float; a string becomes a fraction."""
-    if value is None and name != "temperature":
-        return None
     try:
         number = Fraction(value) if isinstance(value, str) else value
         rounds_to_zero = float(number) == 0 != number
@@ -166,6 +175,17 @@ def _as_value(value: Any, name: str) -> Any:
     if rounds_to_zero or isinstance(number, bool) or not isinstance(number, Rational | float | np.floating):
         raise ValueError(f"{name}: {value!r} is not a number of a float's range")
     return number
+
+
+def _as_finite(value: Any, name: str) -> Any:
+    number = _as_value(value, name)
+    _refuse_unless(abs(number) < np.inf, name, number, "a finite number")
+    return number
+
+
+def _as_token_ids(tokens: Collection[int], name: str) -> tuple[int, ...]:
+    """Return token ids in ascending order; whether the vocabulary has them is seen with the scores."""
+    return tuple(sorted({as_count(token, name=name) for token in tokens}))
 
 
 def _refuse_unless(holds: bool, name: str, value: Any, expected: str) -> None:

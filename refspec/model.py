@@ -7,9 +7,9 @@ from typing import Protocol
 import numpy as np
 
 from refspec.distribution import Row, Rows
-from refspec.knobs import PLAIN, SamplingKnobs, normalised
-
-Tokens = tuple[int, ...]
+from refspec.history import History, Tokens
+from refspec.knobs import PLAIN, SamplingKnobs
+from refspec.truncation import normalised
 
 
 class LanguageModel(Protocol):
@@ -35,16 +35,23 @@ class LanguageModel(Protocol):
 
 
 def next_rows(
-    model: LanguageModel, prefix: Tokens, continuation: Tokens = (), *, knobs: SamplingKnobs = PLAIN
+    model: LanguageModel, prefix: Tokens | History, continuation: Tokens = (), *, knobs: SamplingKnobs = PLAIN
 ) -> Rows:  # -> [len(continuation) + 1, V]
-    """Return the rows after each prefix of the continuation, by one call of the model."""
+    """Return the rows after each prefix of the continuation, by one call of the model.
+
+    The knobs see at each position the history that it really has: what was there, and the continuation before it. A bare
+    ``prefix`` is all prompt.
+    """
     if not isinstance(knobs, SamplingKnobs):
         raise TypeError(f"knobs: {knobs!r}; expected SamplingKnobs")
-    scores = np.asarray(model.score(prefix, continuation))
+    history = prefix if isinstance(prefix, History) else History(prompt=prefix)
+    scores = np.asarray(model.score(history.tokens, continuation))
     expected = (len(continuation) + 1, model.vocabulary)
     if scores.shape != expected:
         raise ValueError(f"scores: shape {scores.shape}; expected {expected}")
-    return np.array([knobs.row(row, kind=model.kind) for row in scores])
+    return np.array(
+        [knobs.row(row, kind=model.kind, history=history.then(continuation[:i])) for i, row in enumerate(scores)]
+    )
 
 
 def common_vocabulary(target: LanguageModel, draft: LanguageModel) -> int:
@@ -76,9 +83,11 @@ class LiftedModel:
 
     kind = "weights"
 
-    def __init__(self, model: LanguageModel, knobs: SamplingKnobs) -> None:
+    def __init__(self, model: LanguageModel, knobs: SamplingKnobs, prompt_length: int, end_tokens: Tokens) -> None:
         self.model = model
         self.knobs = knobs
+        self.prompt_length = prompt_length
+        self.end_tokens = end_tokens
         self.vocabulary = model.vocabulary
         self.lifted_rows: dict[Hashable, Row] = {}
 
@@ -86,13 +95,17 @@ class LiftedModel:
         return np.stack([self._row(prefix + continuation[:i]) for i in range(len(continuation) + 1)])
 
     def state_key(self, tokens: Tokens) -> Hashable:
-        return self.model.state_key(tokens)
+        return self.model.state_key(tokens), self.knobs.reads(self._history(tokens))
+
+    def _history(self, tokens: Tokens) -> History:
+        return History(tokens[: self.prompt_length], tokens[self.prompt_length :], self.end_tokens)
 
     def _row(self, tokens: Tokens) -> Row:
-        key = self.model.state_key(tokens)
+        key = self.state_key(tokens)
         if key not in self.lifted_rows:
             scores = np.asarray(self.model.score(tokens, ()), dtype=np.float64)  # [1, V]
-            self.lifted_rows[key] = as_fractions(self.knobs.row(scores[0], kind=self.model.kind))
+            row = self.knobs.row(scores[0], kind=self.model.kind, history=self._history(tokens))
+            self.lifted_rows[key] = as_fractions(row)
         return self.lifted_rows[key]
 
 
@@ -101,9 +114,12 @@ def as_fractions(row: Row) -> Row:  # [V] -> [V]
     return normalised(np.array([Fraction(float(mass)) for mass in row], dtype=object))
 
 
-def lifted(model: LanguageModel, knobs: SamplingKnobs = PLAIN) -> LiftedModel:
+def lifted(
+    model: LanguageModel, knobs: SamplingKnobs = PLAIN, *, prompt_length: int = 0, end_tokens: Tokens = ()
+) -> LiftedModel:
     """Return a model whose rows are the float64 rows of ``model`` under ``knobs``, as fractions that sum to one.
 
-    So losslessness is provable under every knob, a temperature of 0.7 included.
+    So losslessness is provable under every knob, a temperature of 0.7 or a penalty included. What comes after
+    ``prompt_length`` tokens is output; ``end_tokens`` are those that ``min_tokens`` bans.
     """
-    return LiftedModel(model, knobs)
+    return LiftedModel(model, knobs, prompt_length, end_tokens)

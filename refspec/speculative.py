@@ -5,7 +5,7 @@ Chen et al. 2023, Algorithm 2 (their q is the target, their p the draft, their K
 """
 
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,20 +14,30 @@ from numpy.typing import ArrayLike
 from refspec.block import Block
 from refspec.chance import DRAFT, Chance, as_chance
 from refspec.distribution import Row, Rows, as_count, as_step, as_tokens, refuse_mixture
+from refspec.history import History, Tokens, as_history
 from refspec.knobs import PLAIN, SamplingKnobs
-from refspec.model import LanguageModel, Tokens, common_vocabulary, next_rows
+from refspec.model import LanguageModel, common_vocabulary, next_rows
 from refspec.rejection import keep_or_replace
+from refspec.stopping import Stopping, as_stopping
 
 
 def propose(
-    *, draft: LanguageModel, prefix: Sequence[int], lookahead: int, chance: Chance, knobs: SamplingKnobs = PLAIN
+    *,
+    draft: LanguageModel,
+    prefix: Sequence[int] | History,
+    lookahead: int,
+    chance: Chance,
+    knobs: SamplingKnobs = PLAIN,
 ) -> tuple[Tokens, Rows]:  # -> [K], [K, V]
-    """Draw K tokens from the draft model, one after the other; return them with the rows they were drawn from."""
-    prefix, chance = as_tokens(prefix, vocabulary=draft.vocabulary, name="prefix"), as_chance(chance)
+    """Draw K tokens from the draft model, one after the other; return them with the rows they were drawn from.
+
+    A bare ``prefix`` is all prompt; a ``History`` tells prompt and output apart, as penalties must.
+    """
+    history, chance = as_history(prefix, vocabulary=draft.vocabulary), as_chance(chance)
     tokens: Tokens = ()
     rows: list[Row] = []
     for _ in range(as_count(lookahead, name="lookahead")):
-        (row,) = next_rows(draft, prefix + tokens, knobs=knobs)
+        (row,) = next_rows(draft, history.then(tokens), knobs=knobs)
         tokens += (chance.draw(row, slot=DRAFT),)
         rows.append(row)
     return tokens, np.stack(rows) if rows else np.empty((0, draft.vocabulary))
@@ -82,7 +92,7 @@ def speculative_step(
     *,
     target: LanguageModel,
     draft: LanguageModel,
-    prefix: Sequence[int],
+    prefix: Sequence[int] | History,
     lookahead: int,
     chance: Chance,
     knobs: SamplingKnobs = PLAIN,
@@ -90,17 +100,18 @@ def speculative_step(
 ) -> Block:
     """Run one loop: K serial draft tokens, ONE target call that scores K+1 positions, one verification.
 
-    ``draft_knobs`` defaults to ``knobs``. With ``lookahead`` 0 it is one step of the baseline.
+    ``draft_knobs`` defaults to ``knobs``. With ``lookahead`` 0 it is one step of the baseline. A bare ``prefix`` is all
+    prompt; a ``History`` tells prompt and output apart, as penalties must.
     """
-    prefix = as_tokens(prefix, vocabulary=common_vocabulary(target, draft), name="prefix")
+    history = as_history(prefix, vocabulary=common_vocabulary(target, draft))
     draft_tokens, draft_rows = propose(
         draft=draft,
-        prefix=prefix,
+        prefix=history,
         lookahead=lookahead,
         chance=chance,
         knobs=knobs if draft_knobs is None else draft_knobs,
     )
-    target_rows = next_rows(target, prefix, draft_tokens, knobs=knobs)  # [K+1, V]
+    target_rows = next_rows(target, history, draft_tokens, knobs=knobs)  # [K+1, V]
     refuse_mixture(target_rows, draft_rows)
     return apply_rule(target_rows, draft_rows, draft_tokens, chance)
 
@@ -113,44 +124,50 @@ class Generation:
     draft: LanguageModel
     lookahead: int
     knobs: SamplingKnobs
-    draft_knobs: SamplingKnobs | None
-    end_tokens: Collection[int]
-    start: int  # length of the prompt
-    length: int  # most tokens, the prompt included
+    draft_knobs: SamplingKnobs
+    start: History  # the prompt, and no output yet
+    stopping: Stopping
 
-    def drafted_after(self, tokens: Tokens) -> int:
+    def drafted_after(self, output: Tokens) -> int:
         """Return how many tokens the next loop drafts: near the cap fewer, as it emits one more than it drafts."""
-        return min(self.lookahead, self.length - len(tokens) - 1)
+        return min(self.lookahead, self.stopping.max_new_tokens - len(output) - 1)
 
-    def advance(self, tokens: Tokens, chance: Chance) -> Block:
-        """Return the next block, cut at an end token: what is returned, counted and kept as history agree."""
+    def advance(self, output: Tokens, chance: Chance) -> Block:
+        """Return the next block, cut where the output ends: what is returned, counted and kept as history agree."""
         block = speculative_step(
             target=self.target,
             draft=self.draft,
-            prefix=tokens,
-            lookahead=self.drafted_after(tokens),
+            prefix=self.start.then(output),
+            lookahead=self.drafted_after(output),
             chance=chance,
             knobs=self.knobs,
             draft_knobs=self.draft_knobs,
         )
-        return block.cut(self.end_tokens)
+        return replace(block, tokens=self.stopping.cut(output, block.tokens))
 
-    def done(self, tokens: Tokens) -> bool:
-        ended = len(tokens) > self.start and tokens[-1] in self.end_tokens
-        return ended or len(tokens) == self.length
-
-    def alike(self, tokens: Tokens) -> Hashable:
+    def alike(self, output: Tokens) -> Hashable:
         """Everything ``advance`` reads."""
-        return self.target.state_key(tokens), self.draft.state_key(tokens), self.drafted_after(tokens)
+        history = self.start.then(output)
+        models = self.target.state_key(history.tokens), self.draft.state_key(history.tokens)
+        knobs = self.knobs.reads(history), self.draft_knobs.reads(history)
+        return models, knobs, self.stopping.reads(output), self.drafted_after(output)
 
 
-def _generation(prompt: Sequence[int], max_new_tokens: int, **fixed: Any) -> tuple[Generation, Tokens]:
-    vocabulary = common_vocabulary(fixed["target"], fixed["draft"])
+def as_generation(*, prompt: Sequence[int], max_new_tokens: int, **asked: Any) -> Generation:
+    """Return what ``generate`` was asked for, or refuse it."""
+    vocabulary = common_vocabulary(asked["target"], asked["draft"])
     prompt = as_tokens(prompt, vocabulary=vocabulary, name="prompt")
-    fixed["end_tokens"] = as_tokens(fixed["end_tokens"], vocabulary=vocabulary, name="end_tokens")
-    as_count(fixed["lookahead"], name="lookahead")
-    length = len(prompt) + as_count(max_new_tokens, name="max_new_tokens")
-    return Generation(start=len(prompt), length=length, **fixed), prompt
+    as_count(asked["lookahead"], name="lookahead")
+    stopping = as_stopping(
+        end_tokens=asked.pop("end_tokens"),
+        stop_sequences=asked.pop("stop_sequences"),
+        min_tokens=asked["knobs"].min_tokens,
+        max_new_tokens=max_new_tokens,
+        vocabulary=vocabulary,
+    )
+    draft_knobs = asked.pop("draft_knobs") or asked["knobs"]
+    start = History(prompt, end_tokens=stopping.end_tokens)
+    return Generation(**asked, draft_knobs=draft_knobs, start=start, stopping=stopping)
 
 
 def generate(
@@ -164,30 +181,34 @@ def generate(
     knobs: SamplingKnobs = PLAIN,
     draft_knobs: SamplingKnobs | None = None,
     end_tokens: Collection[int] = (),
+    stop_sequences: Collection[Sequence[int]] = (),
 ) -> Tokens:
     """Continue a prompt by speculative sampling; return the new tokens, distributed as by the target alone.
 
-    It stops after ``max_new_tokens``, or at the first end token, which is returned: also inside an accepted
-    run. Cutting a run leaves the law exact. The prompt may be empty; an end token in it does not count.
+    It stops at the first end token or with the first stop sequence, which are returned, or else after
+    ``max_new_tokens``: also inside an accepted run, and for a sequence that began in an earlier loop. Cutting a run
+    leaves the law exact. The prompt may be empty; an end token or a part of a stop sequence in it does not count.
 
     Raises
     ------
-    ValueError  vocabularies differ, a token is out of range, a count is negative, a model returns no row
+    ValueError  vocabularies differ, a token is out of range, a count is negative, a stop sequence is empty, a model
+                returns no row
     """
-    run, prompt = _generation(
-        prompt,
-        max_new_tokens,
+    run = as_generation(
         target=target,
         draft=draft,
+        prompt=prompt,
         lookahead=lookahead,
+        max_new_tokens=max_new_tokens,
         knobs=knobs,
         draft_knobs=draft_knobs,
         end_tokens=end_tokens,
+        stop_sequences=stop_sequences,
     )
-    tokens = as_chance(chance).repeat(
-        lambda chance, tokens: run.advance(tokens, chance).tokens, prompt, done=run.done, alike=run.alike
+    output: Tokens = as_chance(chance).repeat(
+        lambda chance, output: run.advance(output, chance).tokens, (), done=run.stopping.done, alike=run.alike
     )
-    return tokens[len(prompt) :]
+    return output
 
 
 def generate_blocks(
@@ -201,25 +222,27 @@ def generate_blocks(
     knobs: SamplingKnobs = PLAIN,
     draft_knobs: SamplingKnobs | None = None,
     end_tokens: Collection[int] = (),
+    stop_sequences: Collection[Sequence[int]] = (),
 ) -> tuple[Block, ...]:
     """Continue a prompt as ``generate`` does; return the block of each loop, from which every counter follows."""
-    run, prompt = _generation(
-        prompt,
-        max_new_tokens,
+    run = as_generation(
         target=target,
         draft=draft,
+        prompt=prompt,
         lookahead=lookahead,
+        max_new_tokens=max_new_tokens,
         knobs=knobs,
         draft_knobs=draft_knobs,
         end_tokens=end_tokens,
+        stop_sequences=stop_sequences,
     )
 
-    def history(blocks: tuple[Block, ...]) -> Tokens:
-        return prompt + tuple(token for block in blocks for token in block.tokens)
+    def output(blocks: tuple[Block, ...]) -> Tokens:
+        return tuple(token for block in blocks for token in block.tokens)
 
     return as_chance(chance).repeat(
-        lambda chance, blocks: (run.advance(history(blocks), chance),),
+        lambda chance, blocks: (run.advance(output(blocks), chance),),
         (),
-        done=lambda blocks: run.done(history(blocks)),
-        alike=lambda blocks: run.alike(history(blocks)),
+        done=lambda blocks: run.stopping.done(output(blocks)),
+        alike=lambda blocks: run.alike(output(blocks)),
     )

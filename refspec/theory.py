@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from refspec.distribution import as_count, as_tokens, overlap, total_variation
+from refspec.distribution import as_count, overlap, total_variation
+from refspec.history import History, Tokens, as_history
 from refspec.knobs import PLAIN, SamplingKnobs
-from refspec.model import LanguageModel, Tokens, common_vocabulary, next_rows
+from refspec.model import LanguageModel, common_vocabulary, next_rows
 
 __all__ = [
     "count_law",
@@ -80,7 +81,7 @@ def survival(
     *,
     target: LanguageModel,
     draft: LanguageModel,
-    prefix: Tokens = (),
+    prefix: Tokens | History = (),
     lookahead: int,
     knobs: SamplingKnobs = PLAIN,
     draft_knobs: SamplingKnobs | None = None,
@@ -90,17 +91,19 @@ def survival(
     The contexts along the way follow the law of *accepted* tokens, min(target, draft) / overlap: neither the
     target's nor the draft's. Prefixes that lead both models to the same states are merged.
     """
-    prefix = as_tokens(prefix, vocabulary=common_vocabulary(target, draft), name="prefix")
-    reached: dict[Hashable, tuple[Tokens, Any]] = {None: (prefix, 1)}
+    history = as_history(prefix, vocabulary=common_vocabulary(target, draft))
+    draft_knobs = knobs if draft_knobs is None else draft_knobs
+    reached: dict[Hashable, tuple[History, Any]] = {None: (history, 1)}
     survived: list[Any] = [1]
     for _ in range(as_count(lookahead, name="lookahead")):
-        following: dict[Hashable, tuple[Tokens, Any]] = {}
-        for tokens, weight in reached.values():
-            (target_row,) = next_rows(target, tokens, knobs=knobs)
-            (draft_row,) = next_rows(draft, tokens, knobs=knobs if draft_knobs is None else draft_knobs)
+        following: dict[Hashable, tuple[History, Any]] = {}
+        for history, weight in reached.values():
+            (target_row,) = next_rows(target, history, knobs=knobs)
+            (draft_row,) = next_rows(draft, history, knobs=draft_knobs)
             for token, shared in enumerate(np.minimum(target_row, draft_row)):
-                after = (*tokens, token)
-                key = target.state_key(after), draft.state_key(after)
+                after = history.then((token,))
+                states = target.state_key(after.tokens), draft.state_key(after.tokens)
+                key = states, knobs.reads(after), draft_knobs.reads(after)
                 following[key] = (after, following.get(key, (after, 0))[1] + weight * shared)
         reached = following
         survived.append(sum(weight for _, weight in reached.values()))

@@ -84,14 +84,29 @@ def count_law(levels: list[Level]) -> NDArray[Any]:
     return np.append(survived[:-1] - survived[1:], survived[-1])
 
 
-def output_levels(target: Chain, start: int, length: int, end_tokens: Collection[int]) -> list[Level]:
-    """Return the levels 0 to length-1 of a whole output; the weight is the target's, 0 after an end token."""
+def output_levels(
+    target: Chain, start: int, length: int, stop: Collection[tuple[int, ...]], least: int = 0
+) -> list[Level]:
+    """Return the levels 0 to length-1 of a whole output; the weight is the target's, 0 after a stop.
+
+    An output stops with a sequence of ``stop``, unless its last token is among the first ``least``.
+    """
     levels = [Level(np.array([start]), np.array([0]), np.array([1]))]
-    ends = np.zeros(target.rows.shape[1], dtype=bool)
-    ends[list(end_tokens)] = True
-    for _ in range(length - 1):
+    for out in range(1, length):
         targets, _, weight = levels[-1]
-        going_on = np.where(ends, 0, target.rows[targets])
+        going_on = ~stopped(out, target.rows.shape[1], stop) | (out <= least)
         after = target.successors[targets].ravel()
-        levels.append(Level(after, np.zeros_like(after), (weight[:, None] * going_on).ravel()))
+        reached = np.where(going_on, (weight[:, None] * target.rows[targets]).ravel(), 0)
+        levels.append(Level(after, np.zeros_like(after), reached))
     return levels
+
+
+def stopped(length: int, vocabulary: int, stop: Collection[tuple[int, ...]]) -> NDArray[np.bool_]:
+    """Return for the code of each output of a length whether it ends in one of the sequences."""
+    codes = np.arange(vocabulary**length)
+    ended = np.zeros(len(codes), dtype=bool)
+    for sequence in stop:
+        if len(sequence) <= length:
+            tail = sum(token * vocabulary**i for i, token in enumerate(reversed(sequence)))
+            ended |= codes % vocabulary ** len(sequence) == tail
+    return ended

@@ -104,7 +104,7 @@ def _proofs(text: str | Path | None) -> Iterator[Cell]:
                 scenario = Scenario(_floats(name), 1, setting, max_new_tokens=2)
                 proofs = ("exact-equality", "state-certificate", "twin-equality")
                 yield Cell(scenario, PROVE, proofs, knobs, smoke=name == "context")
-    ends = Scenario(_floats("context"), 3, max_new_tokens=4, end_tokens=(1,))
+    ends = Scenario(_floats("context"), 3, max_new_tokens=4, stop=((1,),))
     yield Cell(ends, PROVE, ("exact-equality",))
     for pair in _text_pairs(text).values():
         yield Cell(Scenario(pair, 2, prompt=_prompt(pair)), PROVE, ("state-certificate",), smoke=pair.vocabulary == 4)
@@ -179,14 +179,14 @@ def _outputs() -> Iterator[Cell]:
         pair = _floats(name)
         lengths = LONGEST_OUTPUT if name in SMOKE_PAIRS else OUTPUT_LENGTH
         length = lengths[pair.vocabulary]
-        ends = (1,) if name in KNOBBED_PAIRS else ()
+        ends = ((1,),) if name in KNOBBED_PAIRS else ()
         properties = (*OUTPUT, "independence") if name == "context" else OUTPUT
-        scenario = Scenario(pair, length - 2, max_new_tokens=length, end_tokens=ends)
+        scenario = Scenario(pair, length - 2, max_new_tokens=length, stop=ends)
         yield Cell(scenario, GENERATE, properties, smoke=name in SMOKE_PAIRS)
     for knobs, setting in KNOBS.items():
         if setting != PLAIN:
-            ends = (3,) if setting.temperature == 1.5 else ()
-            scenario = Scenario(_floats("context"), 1, setting, prompt=(2,), max_new_tokens=3, end_tokens=ends)
+            ends = ((3,),) if setting.temperature == 1.5 else ()
+            scenario = Scenario(_floats("context"), 1, setting, prompt=(2,), max_new_tokens=3, stop=ends)
             properties = ("greedy", *OUTPUT) if setting.temperature == 0 else OUTPUT
             yield Cell(scenario, GENERATE, properties, knobs, smoke=knobs == "temperature 0.7")
 

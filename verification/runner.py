@@ -143,7 +143,7 @@ def _claimed(cell: Cell, implementation: Implementation) -> Cell:
     """Return the cell with the properties that the implementation can be asked for."""
     if cell.operation != PROVE and cell.operation not in implementation.operations:
         return replace(cell, properties=())
-    if cell.operation not in (PROVE, VERIFY) and not implementation.claims_knobs(cell.scenario.knobs):
+    if cell.operation not in (PROVE, VERIFY) and not implementation.claims_knobs(cell.scenario):
         return replace(cell, properties=())
     always = {STANDARD}  # measured on the same calls, claimed or not
     able = [name for name in cell.properties if PROPERTIES[name].profile in always | implementation.profiles]

@@ -28,7 +28,8 @@ class Scenario:
     knobs           of both models
     prompt          the tokens before the first loop
     max_new_tokens  the cap of ``generate``
-    end_tokens      stop ``generate`` and are returned
+    stop            the sequences that end an output of ``generate``, returned with it; one of a single token is an
+                    end token, which ``min_tokens`` bans
     """
 
     pair: Pair
@@ -36,7 +37,7 @@ class Scenario:
     knobs: SamplingKnobs = PLAIN
     prompt: Tokens = ()
     max_new_tokens: int = 0
-    end_tokens: Tokens = ()
+    stop: tuple[Tokens, ...] = ()
 
     @property
     def vocabulary(self) -> int:
@@ -50,18 +51,30 @@ class Scenario:
     @property
     def target(self) -> Table:
         """The rows of the target after the knobs."""
-        return _table(self.pair, "target", self.prompt, self.knobs)
+        return self._table("target")
 
     @property
     def draft(self) -> Table:
         """The rows of the draft after the knobs."""
-        return _table(self.pair, "draft", self.prompt, self.knobs)
+        return self._table("draft")
 
     @property
     def start(self) -> tuple[int, int]:
         """The states of target and draft after the prompt."""
-        target_key, draft_key = (model.state_key(self.prompt) for model in (self.pair.target, self.pair.draft))
-        return self.target.states[target_key], self.draft.states[draft_key]
+        return self.target.starts[self.prompt], self.draft.starts[self.prompt]
+
+    @property
+    def end_tokens(self) -> Tokens:
+        return tuple(sequence[0] for sequence in self.stop if len(sequence) == 1)
+
+    @property
+    def longest_output(self) -> int:
+        """How many tokens after the prompt a state may lie: those of an output, and of a draft beyond its end."""
+        return self.max_new_tokens + self.lookahead + 1
+
+    def _table(self, model: str) -> Table:
+        depth = self.longest_output if self.knobs.looks_back else None
+        return _table(self.pair, model, self.prompt, self.knobs, self.end_tokens, depth)
 
     @cached_property
     def levels(self) -> list[Level]:
@@ -77,7 +90,8 @@ class Scenario:
     @cached_property
     def output_levels(self) -> list[Level]:
         """The situations of a whole output of ``generate``."""
-        return derived_laws.output_levels(self.target, self.start[0], self.max_new_tokens, self.end_tokens)
+        least = self.knobs.min_tokens
+        return derived_laws.output_levels(self.target, self.start[0], self.max_new_tokens, self.stop, least)
 
     def nodes(self, tokens: Ints) -> list[Ints]:  # [B, K+1] -> K+1 of [B]
         """Return for each position the node a block is at, -1 where the block is over."""
@@ -110,8 +124,10 @@ class Scenario:
 
 
 @lru_cache(maxsize=256)
-def _table(pair: Pair, model: str, prompt: Tokens, knobs: SamplingKnobs) -> Table:
-    return compile_table(getattr(pair, model), prompts=[prompt], knobs=knobs)
+def _table(
+    pair: Pair, model: str, prompt: Tokens, knobs: SamplingKnobs, end_tokens: Tokens, depth: int | None
+) -> Table:
+    return compile_table(getattr(pair, model), prompts=[prompt], knobs=knobs, end_tokens=end_tokens, depth=depth)
 
 
 def follow(table: Table, start: int, tokens: Ints) -> Ints:  # [B, n] -> [B, n+1]

@@ -46,12 +46,12 @@ class Reference:
         uniforms = np.random.default_rng(seed).random((count, 2 * lookahead + 1))
         if count <= FEW:
             return np.stack([_clear_step(pair, prefix, knobs, row) for row in uniforms])
-        target, draft = self._both_tables(pair, prefix, knobs)
+        target, draft = self._both_tables(pair, prefix, knobs, (), lookahead + 1)
         return batched.speculative_step(
             target=target,
             draft=draft,
-            target_states=batched.start_states(target, [pair.target.state_key(prefix)] * count),
-            draft_states=batched.start_states(draft, [pair.draft.state_key(prefix)] * count),
+            target_states=batched.start_states(target, [prefix] * count),
+            draft_states=batched.start_states(draft, [prefix] * count),
             uniforms=uniforms,
             drafted=np.full(count, lookahead),
         )
@@ -69,30 +69,36 @@ class Reference:
         seed: int,
     ) -> Ints:
         uniforms = np.random.default_rng(seed).random((max_new_tokens, count, 2 * lookahead + 1))  # a loop, a chain
-        ends = [token for (token,) in stop]
         if count <= FEW:
             chains = uniforms.swapaxes(0, 1)
-            return np.stack([_clear_output(pair, prompt, lookahead, knobs, max_new_tokens, ends, u) for u in chains])
-        target, draft = self._both_tables(pair, prompt, knobs)
+            return np.stack([_clear_output(pair, prompt, lookahead, knobs, max_new_tokens, stop, u) for u in chains])
+        ends = tuple(sequence[0] for sequence in stop if len(sequence) == 1)
+        target, draft = self._both_tables(pair, prompt, knobs, ends, max_new_tokens + lookahead)
         loops = iter(uniforms)
         return batched.generate(
             target=target,
             draft=draft,
-            target_states=batched.start_states(target, [pair.target.state_key(prompt)] * count),
-            draft_states=batched.start_states(draft, [pair.draft.state_key(prompt)] * count),
+            prompts=[prompt] * count,
             lookahead=lookahead,
             max_new_tokens=max_new_tokens,
             uniforms=lambda chains: next(loops)[chains],
-            end_tokens=ends,
+            stop_sequences=stop,
+            min_tokens=knobs.min_tokens,
         )
 
-    def _both_tables(self, pair: Pair, prompt: Tokens, knobs: SamplingKnobs) -> tuple[Table, Table]:
-        return self._table(pair.target, prompt, knobs), self._table(pair.draft, prompt, knobs)
+    def _both_tables(self, pair: Pair, *rest: Any) -> tuple[Table, Table]:
+        return self._table(pair.target, *rest), self._table(pair.draft, *rest)
 
-    def _table(self, model: Any, prompt: Tokens, knobs: SamplingKnobs) -> Table:
-        key = model, prompt, knobs
+    def _table(self, model: Any, prompt: Tokens, knobs: SamplingKnobs, end_tokens: Tokens, depth: int) -> Table:
+        key = model, prompt, knobs, end_tokens, depth
         if key not in self._tables:
-            self._tables[key] = compile_table(model, prompts=[prompt], knobs=knobs)
+            self._tables[key] = compile_table(
+                model,
+                prompts=[prompt],
+                knobs=knobs,
+                end_tokens=end_tokens,
+                depth=depth if knobs.looks_back else None,
+            )
         return self._tables[key]
 
 
@@ -115,7 +121,7 @@ def _clear_output(
     lookahead: int,
     knobs: SamplingKnobs,
     max_new_tokens: int,
-    end_tokens: list[int],
+    stop: tuple[Tokens, ...],
     uniforms: Floats,
 ) -> Ints:  # [loops, 2K+1] -> [max_new_tokens]
     tokens = speculative.generate(
@@ -125,7 +131,7 @@ def _clear_output(
         lookahead=lookahead,
         knobs=knobs,
         max_new_tokens=max_new_tokens,
-        end_tokens=end_tokens,
+        stop_sequences=stop,
         chance=ReplayedChance.over([_slots(row) for row in uniforms]),
     )
     return _padded(tokens, max_new_tokens)

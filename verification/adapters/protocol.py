@@ -7,28 +7,34 @@ An adapter is any object with a set ``claims`` and some of these methods, keywor
     draft_and_verify(*, pair, prefix, lookahead, knobs, count, seed) -> tokens
         int [count, K+1]: ``count`` independent loops after the prefix; the implementation also drafts
     generate(*, pair, prompt, lookahead, knobs, max_new_tokens, stop, count, seed) -> tokens
-        int [count, max_new_tokens], -1 after the last token; stop is a tuple of token sequences
+        int [count, max_new_tokens], -1 after the last token
 
-``pair.target`` and ``pair.draft`` are language models. A bare function is taken as ``verify``.
+``pair.target`` and ``pair.draft`` are language models. A bare function is taken as ``verify``. For penalties the prefix
+of ``draft_and_verify`` is all prompt. ``stop`` is a tuple of token sequences: an output ends with the first that it
+contains, which is returned; those of a single token are the end tokens, which ``knobs.min_tokens`` bans. A stop is not
+looked for in the prompt.
 
 ``claims`` holds the profile "lossless" (assumed where there is no ``claims``) and may hold "standard" (the exact law of
 the standard rule, its acceptance and its tokens per call), "seeded" and "target-calls" (one call of
-``pair.target.score`` a loop). Naming knobs ("greedy", "temperature", "top_k", "top_p", "min_p") limits the checks to
-those, and "plain" alone to no knob at all; naming none of these claims them all.
+``pair.target.score`` a loop). Naming knobs ("greedy", "temperature" or a field of ``SamplingKnobs``) or
+"stop_sequences" (of several tokens) limits the checks to those, and "plain" alone to none of them at all; naming none
+of these claims them all.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from refspec.knobs import SamplingKnobs
+from refspec.knobs import PLAIN, SamplingKnobs
 from verification.scenario import Ints, Scenario
 
 VERIFY, DRAFT_AND_VERIFY, GENERATE = "verify", "draft_and_verify", "generate"
 OPERATIONS = (VERIFY, DRAFT_AND_VERIFY, GENERATE)
-KNOB_CLAIMS = ("plain", "greedy", "temperature", "top_k", "top_p", "min_p")
+KNOBS = tuple(field.name for field in fields(SamplingKnobs))
+KNOB_CLAIMS = ("plain", "greedy", *KNOBS, "stop_sequences")
 CLAIMS = ("lossless", "standard", "seeded", "target-calls", *KNOB_CLAIMS)
 
 
@@ -84,12 +90,14 @@ class Implementation:
             raise UsageError(f"{self.name} was not loaded by its name; other processes cannot load it")
         return self.load, (self.name,)
 
-    def claims_knobs(self, knobs: SamplingKnobs) -> bool:
-        """Whether the knobs that are turned here are among those claimed."""
+    def claims_knobs(self, scenario: Scenario) -> bool:
+        """Whether the knobs that are turned here are among those claimed, and long stop sequences if there are any."""
         named = self.claims.intersection(KNOB_CLAIMS)
-        turned = {name for name in ("top_k", "top_p", "min_p") if getattr(knobs, name) is not None}
-        if knobs.temperature != 1:
-            turned.add("temperature" if knobs.temperature else "greedy")
+        turned = {name for name in KNOBS if getattr(scenario.knobs, name) != getattr(PLAIN, name)}
+        if scenario.knobs.temperature == 0:
+            turned = turned - {"temperature"} | {"greedy"}
+        if any(len(sequence) > 1 for sequence in scenario.stop):
+            turned.add("stop_sequences")
         return not named or turned <= named
 
     def run(self, operation: str, scenario: Scenario, count: int, seed: int, *, drafts_seed: int | None = None) -> Ints:
@@ -121,8 +129,7 @@ def _arguments(operation: str, scenario: Scenario, count: int, seed: int) -> dic
     asked = {"pair": scenario.pair, "lookahead": scenario.lookahead, "knobs": scenario.knobs}
     if operation == DRAFT_AND_VERIFY:
         return {**asked, "prefix": scenario.prompt, "count": count, "seed": seed}
-    stop = tuple((token,) for token in scenario.end_tokens)
-    cap = scenario.max_new_tokens
+    cap, stop = scenario.max_new_tokens, scenario.stop
     return {**asked, "prompt": scenario.prompt, "max_new_tokens": cap, "stop": stop, "count": count, "seed": seed}
 
 

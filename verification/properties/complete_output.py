@@ -17,13 +17,13 @@ from verification.scenario import NOTHING, Ints, Scenario, prefix_codes
 
 
 class CompleteOutput(Property):
-    """Its length is the one its tokens imply (end token or cap); then its law is the target's, jointly."""
+    """Its length is the one its tokens imply (stop or cap); then its law is the target's, jointly."""
 
     id = "complete-output"
     sentence = "an output ends where its tokens say it must, and has the joint law of the target's own output"
     profile = LOSSLESS
     tier = STATISTICAL
-    source = "Chen et al. 2023, Theorem 1, over loops; a run cut at an end token keeps its law"
+    source = "Chen et al. 2023, Theorem 1, over loops; a run cut at a stop keeps its law"
     measures = "joint"
 
     def judge(self, scenario: Scenario) -> StatisticalJudge:
@@ -47,18 +47,31 @@ class CompleteOutput(Property):
 
 
 def ends_where_it_must(scenario: Scenario) -> DeterministicJudge:
-    """Judge the length: up to and with the first end token, else exactly the cap."""
+    """Judge the length: up to and with the first stop, else exactly the cap."""
 
     def wrong(tokens: Ints) -> NDArray[np.bool_]:
-        ends = np.isin(tokens, scenario.end_tokens)
-        past_an_end = (np.cumsum(ends, axis=1) - ends > 0) & (tokens != NOTHING)
-        short = (tokens[:, -1] == NOTHING) & ~ends.any(axis=1)
-        return np.asarray(malformed_tokens(tokens, scenario.vocabulary) | past_an_end.any(axis=1) | short)
+        stops = stops_at(tokens, scenario)
+        past_a_stop = (np.cumsum(stops, axis=1) - stops > 0) & (tokens != NOTHING)
+        short = (tokens[:, -1] == NOTHING) & ~stops.any(axis=1)
+        return np.asarray(malformed_tokens(tokens, scenario.vocabulary) | past_a_stop.any(axis=1) | short)
 
+    unless = f", not among the first {scenario.knobs.min_tokens} tokens," if scenario.knobs.min_tokens else ""
     return DeterministicJudge(
         wrong,
         lambda reply: (
-            f"{reply} does not end at its first end token of {scenario.end_tokens}, or else at the cap of "
+            f"{reply} does not end with the first of {scenario.stop}{unless} or else at the cap of "
             f"{scenario.max_new_tokens} tokens"
         ),
     )
+
+
+def stops_at(tokens: Ints, scenario: Scenario) -> NDArray[np.bool_]:  # [B, n] -> [B, n]
+    """Return where a stop sequence is complete. What came before the output does not count."""
+    stops = np.zeros(tokens.shape, dtype=bool)
+    for sequence in scenario.stop:
+        length = len(sequence)
+        if length <= tokens.shape[1]:
+            windows = np.lib.stride_tricks.sliding_window_view(tokens, length, axis=1)
+            stops[:, length - 1 :] |= (windows == sequence).all(axis=2)
+    stops[:, : scenario.knobs.min_tokens] = False
+    return stops

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from refspec import autoregressive, speculative
-from refspec.knobs import PLAIN
+from refspec.knobs import PLAIN, SamplingKnobs
 from refspec.law import exact_law
 from refspec.model import lifted
 from refspec.speculative import speculative_step
@@ -24,7 +24,7 @@ class ExactEquality(Property):
     source = "Chen et al. 2023, Theorem 1; two derivations that do not import each other"
 
     def prove(self, scenario: Scenario) -> Examined:
-        pair = exact_pair(scenario)
+        pair, knobs = exact_pair(scenario), SamplingKnobs(min_tokens=scenario.knobs.min_tokens)
         spoken = exact_law(
             lambda chance: speculative.generate(
                 target=pair.target,
@@ -32,7 +32,8 @@ class ExactEquality(Property):
                 prompt=scenario.prompt,
                 lookahead=scenario.lookahead,
                 max_new_tokens=scenario.max_new_tokens,
-                end_tokens=scenario.end_tokens,
+                knobs=knobs,
+                stop_sequences=scenario.stop,
                 chance=chance,
             )
         )
@@ -41,7 +42,8 @@ class ExactEquality(Property):
                 target=pair.target,
                 prompt=scenario.prompt,
                 max_new_tokens=scenario.max_new_tokens,
-                end_tokens=scenario.end_tokens,
+                knobs=knobs,
+                stop_sequences=scenario.stop,
                 chance=chance,
             )
         )
@@ -66,17 +68,21 @@ def exact_pair(scenario: Scenario) -> Pair:
     pair = scenario.pair
     if pair.is_table and scenario.knobs == PLAIN:
         return replace(pair, target=pair.target.fractions, draft=pair.draft.fractions)
-    return replace(pair, target=lifted(pair.target, scenario.knobs), draft=lifted(pair.draft, scenario.knobs))
+    target, draft = (
+        lifted(model, scenario.knobs, prompt_length=len(scenario.prompt), end_tokens=scenario.end_tokens)
+        for model in (pair.target, pair.draft)
+    )
+    return replace(pair, target=target, draft=draft)
 
 
 def derived_block_law(pair: Pair, scenario: Scenario) -> dict[tuple[int, ...], object]:
     """Return the law of the block by ``verification.derived_laws``, impossible blocks left out."""
-    target, draft = (compile_table(model, prompts=[scenario.prompt]) for model in (pair.target, pair.draft))
-    start = tuple(
-        table.states[model.state_key(scenario.prompt)]
-        for table, model in zip((target, draft), (pair.target, pair.draft), strict=True)
+    depth = scenario.lookahead + 1
+    target, draft = (
+        compile_table(model, prompts=[scenario.prompt], depth=depth) for model in (pair.target, pair.draft)
     )
-    levels = derived_laws.accepted_levels(target, draft, (start[0], start[1]), scenario.lookahead)
+    start = target.starts[scenario.prompt], draft.starts[scenario.prompt]
+    levels = derived_laws.accepted_levels(target, draft, start, scenario.lookahead)
     masses = iter(derived_laws.block_law(target, draft, levels))
     blocks = (
         digits(code, length, pair.vocabulary)

@@ -5,10 +5,10 @@ from fractions import Fraction
 import numpy as np
 
 from refspec.distribution import Row, total
-from refspec.knobs import normalised
 from refspec.law import exact_law
 from refspec.model import as_fractions
 from refspec.rejection import residual, verify_token
+from refspec.truncation import normalised
 from verification import derived_laws
 from verification.properties.base import PROOF, REFERENCE, Examined, Property
 from verification.scenario import Scenario

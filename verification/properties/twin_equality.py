@@ -4,6 +4,7 @@ import numpy as np
 
 from refspec import batched
 from refspec.chance import ReplayedChance
+from refspec.history import History
 from refspec.speculative import speculative_step
 from verification.properties.base import DETERMINISTIC, REFERENCE, Examined, Property
 from verification.scenario import NOTHING, Scenario
@@ -36,7 +37,7 @@ class TwinEquality(Property):
             block = speculative_step(
                 target=scenario.pair.target,
                 draft=scenario.pair.draft,
-                prefix=scenario.prompt,
+                prefix=History(scenario.prompt, end_tokens=scenario.end_tokens),
                 lookahead=lookahead,
                 knobs=scenario.knobs,
                 chance=ReplayedChance(draft_u=row[:lookahead], accept_u=row[lookahead:-1], final_u=row[-1]),
