@@ -39,8 +39,8 @@ def next_rows(
 ) -> Rows:  # -> [len(continuation) + 1, V]
     """Return the rows after each prefix of the continuation, by one call of the model.
 
-    The knobs see at each position the history that it really has: what was there, and the continuation before it. A bare
-    ``prefix`` is all prompt.
+    The knobs see at each position the history that it really has: what was there, and the continuation before it.
+    A bare ``prefix`` is all prompt.
     """
     if not isinstance(knobs, SamplingKnobs):
         raise TypeError(f"knobs: {knobs!r}; expected SamplingKnobs")

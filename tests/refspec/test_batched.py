@@ -188,15 +188,19 @@ PROMPTS = [(), (0,), (1,), (1, 0), (0, 1, 1)]
 AWKWARD = np.array([0.0, TINY, LARGEST, *(k / 8 for k in range(1, 8)), *(k / 10 for k in range(1, 10))])
 
 
-def generate_both(target, draft, prompts, uniforms, lookahead, knobs, draft_knobs, **limits):
-    """Generate by the twin and by the clear code from the same uniforms [loop, B, 2K+1]; return both outputs."""
+def generate_both(target, draft, prompts, uniforms, lookahead, knobs, draft_knobs, *, max_new_tokens, **stops):
+    """Generate by the twin and by the clear code from the same uniforms [loop, B, 2K+1]; return both outputs.
+
+    ``max_new_tokens`` is one cap, or one for each prompt.
+    """
+    caps = np.broadcast_to(max_new_tokens, len(prompts)).tolist()
+    singles = tuple(sequence[0] for sequence in stops.get("stop_sequences", ()) if len(sequence) == 1)
+    end_tokens = (*stops.get("end_tokens", ()), *singles)
     tables = {
-        "target": compile_table(target, prompts=prompts, knobs=knobs),
-        "draft": compile_table(draft, prompts=prompts, knobs=draft_knobs),
-    }
-    starts = {
-        f"{name}_states": batched.start_states(tables[name], [model.state_key(prompt) for prompt in prompts])
-        for name, model in [("target", target), ("draft", draft)]
+        name: compile_table(
+            model, prompts=prompts, knobs=turned, end_tokens=end_tokens, depth=max(caps) + lookahead + 1
+        )
+        for name, model, turned in [("target", target, knobs), ("draft", draft, draft_knobs)]
     }
     loop = np.zeros(len(prompts), dtype=int)
 
@@ -204,7 +208,16 @@ def generate_both(target, draft, prompts, uniforms, lookahead, knobs, draft_knob
         loop[chains] += 1
         return uniforms[loop[chains] - 1, chains]
 
-    fast = batched.generate(**tables, **starts, lookahead=lookahead, uniforms=next_uniforms, **limits)
+    fast = batched.generate(
+        **tables,
+        prompts=prompts,
+        lookahead=lookahead,
+        max_new_tokens=max_new_tokens,
+        uniforms=next_uniforms,
+        min_tokens=knobs.min_tokens,
+        **stops,
+    )
+    assert fast.shape == (len(prompts), max(caps))
     clear = [
         speculative.generate(
             target=target,
@@ -216,32 +229,61 @@ def generate_both(target, draft, prompts, uniforms, lookahead, knobs, draft_knob
             chance=ReplayedChance.over(
                 [{"draft_u": u[:lookahead], "accept_u": u[lookahead:-1], "final_u": u[-1]} for u in uniforms[:, b]]
             ),
-            **limits,
+            max_new_tokens=caps[b],
+            **stops,
         )
         for b, prompt in enumerate(prompts)
     ]
     return [tuple(row[row != -1].tolist()) for row in fast], clear
 
 
-KNOBS = [SamplingKnobs(), SamplingKnobs(temperature=0.7), SamplingKnobs(top_k=2), SamplingKnobs(temperature=0)]
+KNOBS = [
+    SamplingKnobs(),
+    SamplingKnobs(temperature=0.7),
+    SamplingKnobs(top_k=2),
+    SamplingKnobs(temperature=0),
+    SamplingKnobs(repetition_penalty=1.5, logit_bias={0: -1}),
+    SamplingKnobs(temperature=0.7, presence_penalty=1, frequency_penalty=-0.5),
+]
+STOP_SEQUENCES = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=3).map(tuple), max_size=2, unique=True)
 
 
 @pytest.mark.parametrize("name", ["context", "exact-zeros", "second-order", "near-ties", "random-logits", "identical"])
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(
     lookahead=st.integers(0, 5),
-    max_new_tokens=st.integers(0, 7),
-    end_tokens=st.sets(st.integers(0, 1)),
+    caps=st.one_of(st.integers(0, 7), st.lists(st.integers(0, 7), min_size=len(PROMPTS), max_size=len(PROMPTS))),
+    end_tokens=st.sets(st.integers(0, 1), max_size=1),
+    stop_sequences=STOP_SEQUENCES,
     knobs=st.sampled_from(KNOBS),
     draft_knobs=st.sampled_from(KNOBS),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_generate_equals_the_clear_code(name, lookahead, max_new_tokens, end_tokens, knobs, draft_knobs, seed):
+def test_generate_equals_the_clear_code(name, lookahead, caps, end_tokens, stop_sequences, knobs, draft_knobs, seed):
+    """Prompts of different lengths in one batch, each with its cap; five tokens have too many histories for long ones."""
     pair = get_pair(name).floats
-    uniforms = np.random.default_rng(seed).choice(AWKWARD, size=(max_new_tokens, len(PROMPTS), 2 * lookahead + 1))
-    limits = {"max_new_tokens": max_new_tokens, "end_tokens": end_tokens}
+    if pair.vocabulary > 4:
+        lookahead, caps = min(lookahead, 2), np.minimum(caps, 4).tolist()
+    uniforms = np.random.default_rng(seed).choice(AWKWARD, size=(np.max(caps), len(PROMPTS), 2 * lookahead + 1))
+    limits = {"max_new_tokens": caps, "end_tokens": end_tokens, "stop_sequences": stop_sequences}
     fast, clear = generate_both(pair.target, pair.draft, PROMPTS, uniforms, lookahead, knobs, draft_knobs, **limits)
     assert fast == clear
+
+
+@pytest.mark.parametrize("min_tokens", [1, 2, 4])
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(
+    lookahead=st.integers(0, 4),
+    stop_sequences=st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=2).map(tuple), max_size=2, unique=True),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_no_chain_ends_before_it_has_the_minimum_of_tokens(min_tokens, lookahead, stop_sequences, seed):
+    pair, knobs = get_pair("context").floats, SamplingKnobs(min_tokens=min_tokens)
+    uniforms = np.random.default_rng(seed).choice(AWKWARD, size=(6, len(PROMPTS), 2 * lookahead + 1))
+    limits = {"max_new_tokens": 6, "stop_sequences": stop_sequences}
+    fast, clear = generate_both(pair.target, pair.draft, PROMPTS, uniforms, lookahead, knobs, knobs, **limits)
+    assert fast == clear
+    assert min(map(len, fast)) > min_tokens
 
 
 def test_chains_that_finish_in_different_loops_equal_the_clear_code():
@@ -256,29 +298,42 @@ def test_chains_that_finish_in_different_loops_equal_the_clear_code():
     assert len({len(tokens) for tokens in fast}) == 3
 
 
-def test_generate_leaves_the_start_states_as_they_were():
+def halves(chains):
+    return np.full((len(chains), 5), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"prompts": [(), (2,)]}, "prompt (2,): the table does not start from it"),
+        ({"prompts": [(4,)]}, "prompt[0]: token 4 is out of range"),
+        ({"max_new_tokens": [1, 2, 3]}, "max_new_tokens: 3 caps for 2 prompts"),
+        ({"max_new_tokens": [1, -2]}, "max_new_tokens: -2"),
+        ({"max_new_tokens": 9}, "beyond the depth of its table"),
+        ({"stop_sequences": [()]}, "stop_sequences[0]: empty"),
+    ],
+)
+def test_what_cannot_be_generated_is_refused(asked, message):
     pair = get_pair("context").floats
-    table = compile_table(pair.target)
-    starts = batched.start_states(table, [(), (2,)])
-    batched.generate(
-        target=table,
-        draft=table,
-        target_states=starts,
-        draft_states=starts,
-        lookahead=2,
-        max_new_tokens=4,
-        uniforms=lambda chains: np.full((len(chains), 5), 0.5),
-    )
-    assert starts.tolist() == [table.states[()], table.states[(2,)]]
+    tables = {
+        name: compile_table(
+            getattr(pair, name), prompts=[(), (1, 3)], knobs=SamplingKnobs(frequency_penalty=1), depth=6
+        )
+        for name in ("target", "draft")
+    }
+    sound = {"prompts": [(), (1, 3)], "max_new_tokens": 4, "lookahead": 2, "uniforms": halves}
+    assert batched.generate(**tables, **sound).shape == (2, 4)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        batched.generate(**tables, **sound | asked)
 
 
 def test_speculative_step_equals_the_clear_code():
     pair = get_pair("context").floats
-    target, draft = compile_table(pair.target), compile_table(pair.draft)
     chains, lookahead = 200, 3
     uniforms = np.random.default_rng(3).integers(0, 20, size=(chains, 2 * lookahead + 1)) / 20
     drafted = np.arange(chains) % (lookahead + 1)
     prefixes = [(b % 4,) for b in range(chains)]
+    target, draft = (compile_table(model, prompts=prefixes) for model in (pair.target, pair.draft))
     blocks = batched.speculative_step(
         target=target,
         draft=draft,
@@ -447,8 +502,9 @@ def test_an_empty_batch_and_an_empty_draft_are_batches():
 
 
 def test_a_padded_token_leaves_the_state_as_it_is():
-    table = compile_table(TabularModel({(): (1, 1), (0,): (1, 2), (1,): (2, 1)}, exact=False))
-    start, zero, one = (table.states[key] for key in ((), (0,), (1,)))
+    model = TabularModel({(): (1, 1), (0,): (1, 2), (1,): (2, 1)}, exact=False)
+    table = compile_table(model, prompts=[(), (0,), (1,)])
+    start, zero, one = table.starts.values()
     path = batched.follow(table, np.array([start, start]), np.array([[0, 1], [1, -1]]))
     assert path.tolist() == [[start, zero, one], [start, one, one]]
 

@@ -1,4 +1,4 @@
-"""A block, how it is cut, and its counters."""
+"""A block and its counters."""
 
 import dataclasses
 
@@ -10,29 +10,6 @@ from refspec.block import Block, Counters, count
 def test_counters_of_a_block():
     block = Block((4, 2, 7), drafted=5, verified=3, accepted=2)
     assert block.counters == Counters(drafted=5, verified=3, accepted=2, emitted=3, target_calls=1)
-
-
-@pytest.mark.parametrize(
-    ("end_tokens", "kept"),
-    [
-        ((), (4, 2, 7, 2)),
-        ({9}, (4, 2, 7, 2)),
-        ({2}, (4, 2)),
-        ([7], (4, 2, 7)),
-        ((7, 4), (4,)),
-        (frozenset({7, 2}), (4, 2)),
-    ],
-)
-def test_a_cut_keeps_everything_up_to_the_first_end_token(end_tokens, kept):
-    block = Block((4, 2, 7, 2), drafted=3, verified=3, accepted=3)
-    assert block.cut(end_tokens).tokens == kept
-
-
-def test_a_cut_changes_nothing_but_what_is_emitted():
-    block = Block((4, 2, 7), drafted=2, verified=2, accepted=2)
-    counters = dataclasses.asdict(block.cut({4}).counters)
-    assert counters == {"drafted": 2, "verified": 2, "accepted": 2, "emitted": 1, "target_calls": 1}
-    assert block.tokens == (4, 2, 7)
 
 
 def test_counters_add_up_name_by_name():

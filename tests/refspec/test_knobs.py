@@ -5,22 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from refspec.knobs import (
-    SamplingKnobs,
-    greedy,
-    min_p,
-    normalised,
-    power_weights,
-    softmax_weights,
-    top_k,
-    top_p,
-)
+from refspec.knobs import SamplingKnobs
+from refspec.temperature import greedy, power_weights, softmax_weights
+from refspec.truncation import min_p, normalised, top_k, top_p
 
 NAN, INF = float("nan"), float("inf")
-WEIGHTS = st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any)
 
 
 def exact(*numbers):
@@ -118,56 +108,11 @@ def test_a_string_is_exact_and_a_float_is_the_float():
     assert SamplingKnobs(top_p=0.9).row(weights, kind="weights").tolist() == weights.tolist()
 
 
-@given(WEIGHTS, st.integers(1, 7))
-@settings(deadline=None, max_examples=100, derandomize=True)
-def test_top_k_keeps_the_first_k_of_the_descending_order(weights, count):
-    kept = sorted(range(len(weights)), key=lambda y: (-weights[y], y))[:count]
-    expected = [weight if y in kept else 0 for y, weight in enumerate(weights)]
-    assert top_k(exact(*weights), count).tolist() == expected
-    assert top_k(np.array(weights, dtype=float), count).tolist() == expected
-
-
-def test_ties_go_to_the_lower_index_in_a_large_vocabulary():
-    weights = np.random.default_rng(0).integers(1, 4, size=1000).astype(float)
-    first = np.flatnonzero(weights == 3)[:50]
-    assert np.flatnonzero(top_k(weights, 50)).tolist() == first.tolist()
-    assert np.flatnonzero(top_p(weights, 150 / weights.sum())).tolist() == first.tolist()
-
-
-@given(WEIGHTS, st.fractions(Fraction(1, 20), 1, max_denominator=20))
-@settings(deadline=None, max_examples=100, derandomize=True)
-def test_top_p_keeps_the_smallest_prefix_that_reaches_its_mass(weights, mass):
-    order = sorted(range(len(weights)), key=lambda y: (-weights[y], y))
-    size = next(n for n in range(1, len(order) + 1) if sum(weights[y] for y in order[:n]) >= mass * sum(weights))
-    expected = [weight if y in order[:size] else 0 for y, weight in enumerate(weights)]
-    assert top_p(exact(*weights), mass).tolist() == expected
-
-
-@given(WEIGHTS, st.fractions(0, 1, max_denominator=20))
-@settings(deadline=None, max_examples=100, derandomize=True)
-def test_min_p_keeps_what_has_its_part_of_the_largest(weights, part):
-    expected = [weight if weight >= part * max(weights) else 0 for weight in weights]
-    assert min_p(exact(*weights), part).tolist() == expected
-
-
-@given(WEIGHTS)
-@settings(deadline=None, max_examples=50, derandomize=True)
-def test_greedy_takes_the_first_maximum(weights):
-    best = weights.index(max(weights))
-    for numbers in (exact(*weights), np.array(weights, dtype=float)):
-        assert greedy(numbers).tolist() == [int(y == best) for y in range(len(weights))]
-
-
 @pytest.mark.parametrize("temperature", [0.7, Fraction(2, 3), 2, "1.5"])
 def test_a_temperature_without_an_exact_value_is_named(temperature):
     knobs = SamplingKnobs(temperature=temperature)
     with pytest.raises(TypeError, match=re.escape(f"temperature {knobs.temperature} has no exact value on fractions")):
         knobs.row(exact(".5", ".5"), kind="weights")
-
-
-def test_a_softmax_of_fractions_is_refused():
-    with pytest.raises(TypeError, match="a softmax of fractions is no fraction"):
-        SamplingKnobs().row(exact(1, 2), kind="logits")
 
 
 @pytest.mark.parametrize(

@@ -53,16 +53,16 @@ class RememberedModel(CountedModel):
 
 
 class RememberedKnobs(SamplingKnobs):
-    """Knobs whose rows are computed once for equal scores: only time differs."""
+    """Knobs whose rows are computed once for equal scores and histories: only time differs."""
 
     @cached_property
     def rows(self):
         return {}
 
-    def row(self, scores, *, kind):
-        key = kind, scores.tobytes()
+    def row(self, scores, *, kind, history):
+        key = kind, scores.tobytes(), self.reads(history)
         if key not in self.rows:
-            self.rows[key] = super().row(scores, kind=kind)
+            self.rows[key] = super().row(scores, kind=kind, history=history)
         return self.rows[key]
 
 

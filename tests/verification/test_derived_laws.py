@@ -13,6 +13,9 @@ import pytest
 
 from refspec import exact_law, speculative_step
 from refspec.autoregressive import generate
+from refspec.history import History
+from refspec.knobs import SamplingKnobs
+from refspec.model import next_rows
 from refspec.table import compile_table
 from toy_models import get_pair
 from verification import derived_laws
@@ -25,8 +28,7 @@ def exact_tables(name, prompt=()):
     """The pair, its tables in fractions, and the states after the prompt."""
     pair = get_pair(name)
     tables = [compile_table(model, prompts=[prompt]) for model in (pair.target, pair.draft)]
-    start = [t.states[model.state_key(prompt)] for t, model in zip(tables, (pair.target, pair.draft), strict=True)]
-    return pair, *tables, tuple(start)
+    return pair, *tables, tuple(table.starts[prompt] for table in tables)
 
 
 def sequences(vocabulary, lengths):
@@ -89,17 +91,20 @@ def test_merged_levels_stay_small_where_prefixes_do_not():
     assert [len(level.weight) for level in merged] == [1] + [4] * 8
 
 
-@pytest.mark.parametrize("end_tokens", [(), (1,), (0, 2)])
+STOPS = [(), ((1,),), ((0,), (2,)), ((1, 1),), ((0,), (1, 2)), ((0, 1, 0), (2, 0))]
+
+
+@pytest.mark.parametrize("stop", STOPS)
+@pytest.mark.parametrize("least", [0, 2])
 @pytest.mark.parametrize("name", ["context", "exact-zeros", "single-residual"])
-def test_the_levels_of_an_output_are_those_of_the_target_and_end_at_end_tokens(name, end_tokens):
+def test_the_levels_of_an_output_are_those_of_the_target_and_end_where_it_stops(name, least, stop):
     length = 3
-    pair, target, _, start = exact_tables(name)
-    law = exact_law(
-        lambda chance: generate(
-            target=pair.target, prompt=(), max_new_tokens=length, end_tokens=end_tokens, chance=chance
-        )
-    )
-    levels = derived_laws.output_levels(target, start[0], length, end_tokens)
+    pair, knobs = get_pair(name), SamplingKnobs(min_tokens=least)
+    asked = {"target": pair.target, "prompt": (), "max_new_tokens": length, "knobs": knobs, "stop_sequences": stop}
+    law = exact_law(lambda chance: generate(**asked, chance=chance))
+    end_tokens = tuple(sequence[0] for sequence in stop if len(sequence) == 1)
+    target = compile_table(pair.target, knobs=knobs, end_tokens=end_tokens, depth=length)
+    levels = derived_laws.output_levels(target, target.starts[()], length, stop, least)
     assert len(levels) == length
     for i, level in enumerate(levels):
         goes_on = Counter()
@@ -108,8 +113,9 @@ def test_the_levels_of_an_output_are_those_of_the_target_and_end_at_end_tokens(n
                 goes_on[output[:i]] += mass
         prefixes = sequences(pair.vocabulary, [i])
         assert level.weight.tolist() == [goes_on[prefix] for prefix in prefixes]
-        keys = [pair.target.state_key(prefix) for prefix in prefixes]
-        assert level.target_states.tolist() == [target.states[key] for key in keys]
+        histories = [History(output=prefix, end_tokens=end_tokens) for prefix in prefixes]
+        rows = np.concatenate([next_rows(pair.target, history, knobs=knobs) for history in histories])
+        assert target.rows[level.target_states].tolist() == rows.tolist()
 
 
 def test_a_case_by_hand():

@@ -342,7 +342,7 @@ def test_a_reply_that_is_a_block(reply):
     ],
 )
 def test_where_an_output_must_end(reply, right):
-    judge = seen("complete-output", context(2, max_new_tokens=3, end_tokens=(1,)), [reply])
+    judge = seen("complete-output", context(2, max_new_tokens=3, stop=((1,),)), [reply])
     assert (judge.failure is None) == right
 
 
@@ -469,7 +469,7 @@ def test_a_proof_counts_what_it_proved():
     proved = proofs("exact-equality")
     assert (proved.identities, proved.note) == (16 + 2 + 16, "16 outputs and 18 blocks")
     assert proofs("state-certificate").identities == 5 * 4
-    assert proofs("exact-equality", end_tokens=(1,)).note.startswith(f"{3 * 4 + 1} outputs")
+    assert proofs("exact-equality", stop=((1,),)).note.startswith(f"{3 * 4 + 1} outputs")
 
 
 @pytest.mark.parametrize("knobs", KNOBS)

@@ -466,7 +466,7 @@ def test_the_arguments_of_each_operation():
             return np.zeros((count, max_new_tokens), dtype=np.uint8).tolist()
 
     pair, knobs = get_pair("context").floats, SamplingKnobs(top_k=2)
-    scenario = Scenario(pair, 2, knobs, prompt=(3,), max_new_tokens=5, end_tokens=(1, 2))
+    scenario = Scenario(pair, 2, knobs, prompt=(3,), max_new_tokens=5, stop=((1,), (2,)))
     implementation = Implementation(Noting(), "tested")
     assert implementation.run("draft_and_verify", scenario, 2, 8).tolist() == [[0] * 3] * 2
     assert implementation.run("generate", scenario, 2, 9).tolist() == [[0] * 5] * 2
