@@ -260,7 +260,7 @@ STOP_SEQUENCES = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=3).ma
     seed=st.integers(0, 2**32 - 1),
 )
 def test_generate_equals_the_clear_code(name, lookahead, caps, end_tokens, stop_sequences, knobs, draft_knobs, seed):
-    """Prompts of different lengths in one batch, each with its cap; five tokens have too many histories for long ones."""
+    """Prompts of different lengths in one batch, each with its cap; short ones where a token of five is drawn."""
     pair = get_pair(name).floats
     if pair.vocabulary > 4:
         lookahead, caps = min(lookahead, 2), np.minimum(caps, 4).tolist()
