@@ -1,5 +1,6 @@
 """The command ``refspec``."""
 
+import os
 import sys
 
 import click
@@ -8,15 +9,24 @@ from refspec import __version__
 from verification.adapters.protocol import AdapterError, UsageError
 from verification.commands.check import check_command
 from verification.commands.exit_codes import EXIT_INCONCLUSIVE, EXIT_INTERRUPTED, EXIT_USAGE
+from verification.commands.law import law_command
+from verification.commands.pairs import pairs_command
+from verification.commands.plan import plan_command
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(version=__version__, prog_name="refspec")
-def command() -> None:
+@click.pass_context
+def command(context: click.Context) -> None:
     """Say whether an implementation of speculative sampling follows the target's law."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 command.add_command(check_command)
+command.add_command(law_command)
+command.add_command(pairs_command)
+command.add_command(plan_command)
 
 
 def main() -> None:
@@ -29,10 +39,14 @@ def main() -> None:
         _leave(str(error), EXIT_INCONCLUSIVE)
     except click.ClickException as error:
         _leave(error.format_message(), EXIT_USAGE)
+    except BrokenPipeError:  # whoever read the output has read enough; nothing is left to be flushed at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_INTERRUPTED)
     except (UsageError, OSError) as error:
         _leave(str(error), EXIT_USAGE)
 
 
 def _leave(message: str, code: int) -> None:
-    print(f"refspec: {message}", file=sys.stderr)
+    """Say one line on the error stream, whatever line ends the message has."""
+    print(f"refspec: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(code)
