@@ -1,6 +1,5 @@
 """The command ``refspec``."""
 
-import os
 import sys
 
 import click
@@ -39,9 +38,6 @@ def main() -> None:
         _leave(str(error), EXIT_INCONCLUSIVE)
     except click.ClickException as error:
         _leave(error.format_message(), EXIT_USAGE)
-    except BrokenPipeError:  # whoever read the output has read enough; nothing is left to be flushed at the end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_INTERRUPTED)
     except (UsageError, OSError) as error:
         _leave(str(error), EXIT_USAGE)
 

@@ -9,15 +9,21 @@ from refspec.history import History
 from refspec.knobs import SamplingKnobs
 from refspec.model import LanguageModel, next_rows
 from refspec.stopping import Stopping
+from refspec.table import TooManyStatesError
 
 MOST = 10**6  # the leaves that ``refspec.law.exact_law`` allows
+MOST_ROWS = 20_000  # of both models: where each text is a state of its own, counting must not cost what walking does
 States = dict[Hashable, tuple[History, int]]  # by what is read of it: one such history, and how many there are
 
 
 class Leaves:
     """Counts of branches for a pair of models with exact rows.
 
-    A count that passes ``most`` is not finished: it is then any number above ``most``.
+    A count that passes ``most`` is not finished: it is then any number above ``most``. One object makes one count.
+
+    Raises
+    ------
+    TooManyStatesError  (from a count) more than ``MOST_ROWS`` rows were needed
     """
 
     def __init__(self, *, target: LanguageModel, draft: LanguageModel, knobs: SamplingKnobs, most: int = MOST) -> None:
@@ -142,6 +148,8 @@ class Leaves:
     def _row(self, role: str, model: LanguageModel, history: History) -> Row:
         key = role, model.state_key(history.tokens), self.knobs.reads(history)
         if key not in self._rows:
+            if len(self._rows) == MOST_ROWS:
+                raise TooManyStatesError(f"more than {MOST_ROWS:,} rows")
             (self._rows[key],) = next_rows(model, history, knobs=self.knobs)
         return self._rows[key]
 

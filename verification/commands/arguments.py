@@ -177,6 +177,7 @@ def say(document: dict[str, Any], lines: Iterable[str], json_file: Path | None) 
             sys.stdout.write(encoded)
         else:
             json_file.write_text(encoded, encoding="utf-8")
+    sys.stdout.flush()  # here a reader that has left is noticed, and click ends quietly
 
 
 def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from refspec.knobs import ON_LOGITS, PLAIN, SamplingKnobs
 from refspec.law import exact_law
 from refspec.model import LanguageModel, lifted
 from refspec.stopping import Stopping, as_stopping
+from refspec.table import TooManyStatesError
 from toy_models import Pair
 from verification.adapters.protocol import KNOBS, UsageError
 from verification.commands.arguments import (
@@ -33,7 +34,7 @@ from verification.commands.arguments import (
     text_option,
     token_ids,
 )
-from verification.leaves import MOST, Leaves, largest_that_fits
+from verification.leaves import MOST, MOST_ROWS, Leaves, largest_that_fits
 from verification.report.json_report import versions
 
 SCHEMA = "refspec.law/1"
@@ -282,8 +283,8 @@ class Asked:
         options += [f"--max-new-tokens {self.max_new_tokens}"] if self.max_new_tokens is not None else []
         options += [f"--loops {self.loops}"] if self.loops > 1 else []
         raise UsageError(
-            f"{self.pair.name}, {' '.join(options)}: more than {MOST:,} leaves, too many for an exact law; "
-            f"{' or '.join(fits) or 'nothing smaller'} would fit"
+            f"{self.pair.name}, {' '.join(options)}: more than {MOST:,} leaves or {MOST_ROWS:,} rows, too many for an "
+            f"exact law; {' or '.join(fits) or 'nothing smaller'} would fit"
         )
 
     def _what_fits(self) -> list[str]:
@@ -299,16 +300,17 @@ class Asked:
             found += [f"{option} {largest}"] if largest is not None else []
         return found
 
-    @cached_property
-    def _counted(self) -> Leaves:
-        target, draft, knobs = self.models
-        return Leaves(target=target, draft=draft, knobs=knobs)
-
     def _leaves(self, lookahead: int | None, loops: int, max_new_tokens: int | None) -> int:
-        if max_new_tokens is None:
-            return self._counted.loops(self.start, lookahead or 0, loops)
-        stopping = Stopping(self.stopping.sequences, self.stopping.min_tokens, max_new_tokens)
-        return self._counted.generation(self.start, stopping, lookahead)
+        """Return how many leaves a law has, or any number above ``MOST``."""
+        target, draft, knobs = self.models
+        leaves = Leaves(target=target, draft=draft, knobs=knobs)
+        try:
+            if max_new_tokens is None:
+                return leaves.loops(self.start, lookahead or 0, loops)
+            stopping = Stopping(self.stopping.sequences, self.stopping.min_tokens, max_new_tokens)
+            return leaves.generation(self.start, stopping, lookahead)
+        except TooManyStatesError:
+            return MOST + 1
 
     def law(self) -> Found:
         """Return the law, and beside that of a generation the target's own."""
