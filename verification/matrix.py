@@ -27,6 +27,24 @@ KNOBS: dict[str, SamplingKnobs] = {
     "min-p 0.32": SamplingKnobs(min_p="0.32"),
     "temperature 0.9, top-k 3, top-p 0.9": SamplingKnobs(temperature=0.9, top_k=3, top_p="0.9"),
     "temperature 1.5, top-k 3, min-p 0.3": SamplingKnobs(temperature=1.5, top_k=3, min_p="0.3"),
+    "logit bias": SamplingKnobs(logit_bias={0: 1.5, 2: -1}),
+    "banned token 1": SamplingKnobs(banned_tokens=(1,)),
+    "repetition 1.5": SamplingKnobs(repetition_penalty=1.5),
+    "presence 1.5": SamplingKnobs(presence_penalty=1.5),
+    "frequency 1.2": SamplingKnobs(frequency_penalty=1.2),
+    "repetition 1.3, frequency 0.8, temperature 0.7": SamplingKnobs(
+        temperature=0.7, repetition_penalty=1.3, frequency_penalty=0.8
+    ),
+    "temperature 0, presence 1.5": SamplingKnobs(temperature=0, presence_penalty=1.5),
+    "minimum 2": SamplingKnobs(min_tokens=2),
+}
+# What ends an output, on the pair `context`: one token is an end token, several are a stop sequence.
+MINIMUM_STOPS: tuple[tuple[int, ...], ...] = ((1,), (0, 3))  # where a minimum of tokens holds them back
+STOPS: dict[str, tuple[tuple[int, ...], ...]] = {
+    "several end tokens": ((1,), (3,)),
+    "across loops": ((0, 2), (3, 3), (1, 0, 2)),
+    "begun in the prompt": ((2, 0), (0, 1)),
+    "an end token and a sequence": ((1,), (0, 3)),
 }
 
 BLOCK = ("next-token-identity", "block-length", "support", "block-law", "token-count", "acceptance")
@@ -45,6 +63,7 @@ KNOBBED_PAIRS = ("context", "random-logits")
 SMOKE_PAIRS = ("context", "exact-zeros", "wide-residual", "g3")
 WIDE_PAIRS = ("random-logits-wide", "random-logits-large", "ngram-characters", "ngram-words")
 LARGE_CALLS = 20_000
+REPEATS = (2, 0, 2)  # a prompt in which a token is there twice: what looks back must see it, and count it right
 PROMPT_LENGTH = 3  # of the text itself, so that an n-gram model starts with a full context
 
 
@@ -52,7 +71,7 @@ PROMPT_LENGTH = 3  # of the text itself, so that an n-gram model starts with a f
 class Cell:
     """One run of an implementation, and the properties it is judged by; the first statistical one sets the samples.
 
-    name    of the knobs, in reports
+    name    of the knobs
     smoke   whether it belongs to the smallest budget
     most    calls at most, where one costs much
     """
@@ -63,6 +82,14 @@ class Cell:
     name: str = "plain"
     smoke: bool = False
     most: int | None = None
+
+    @property
+    def label(self) -> str:
+        """The cell beside others of its pair and lookahead, in reports."""
+        scenario = self.scenario
+        prompt = f"prompt {scenario.prompt}" if scenario.prompt else ""
+        stop = f"stop at {' or '.join(map(str, scenario.stop))}" if scenario.stop else ""
+        return "; ".join(filter(None, [self.name, prompt, stop]))
 
 
 @cache
@@ -101,11 +128,14 @@ def _proofs(text: str | Path | None) -> Iterator[Cell]:
     for knobs, setting in KNOBS.items():
         if setting != PLAIN:
             for name in KNOBBED_PAIRS:
-                scenario = Scenario(_floats(name), 1, setting, max_new_tokens=2)
                 proofs = ("exact-equality", "state-certificate", "twin-equality")
+                stop = MINIMUM_STOPS if setting.min_tokens else ()
+                lookahead, length = (2, 3) if setting.looks_back and name == "context" else (1, 2)
+                scenario = Scenario(_floats(name), lookahead, setting, max_new_tokens=length, stop=stop)
                 yield Cell(scenario, PROVE, proofs, knobs, smoke=name == "context")
-    ends = Scenario(_floats("context"), 3, max_new_tokens=4, stop=((1,),))
-    yield Cell(ends, PROVE, ("exact-equality",))
+    for stop in STOPS.values():
+        ends = Scenario(_floats("context"), 2, prompt=(2,), max_new_tokens=4, stop=stop)
+        yield Cell(ends, PROVE, ("exact-equality",))
     for pair in _text_pairs(text).values():
         yield Cell(Scenario(pair, 2, prompt=_prompt(pair)), PROVE, ("state-certificate",), smoke=pair.vocabulary == 4)
 
@@ -137,7 +167,8 @@ def _knobs() -> Iterator[Cell]:
         pair = _floats(name)
         for knobs, setting in KNOBS.items():
             if setting != PLAIN:
-                scenario = Scenario(pair, LOOKAHEAD[pair.vocabulary], setting)
+                prompt = REPEATS if setting.looks_back else ()
+                scenario = Scenario(pair, LOOKAHEAD[pair.vocabulary], setting, prompt)
                 properties = GREEDY if setting.temperature == 0 else KNOBBED
                 yield Cell(scenario, DRAFT_AND_VERIFY, properties, knobs, smoke=name == "random-logits")
     greedy = KNOBS["temperature 0"]
@@ -150,10 +181,13 @@ def _texts(text: str | Path | None) -> Iterator[Cell]:
     """Models of a real text: folded to a full tree, and with whole vocabularies by the transform."""
     pairs = _text_pairs(text)
     folded = pairs["ngram-folded"]
-    for knobs in ("plain", "temperature 0.7"):
+    looking_back = "repetition 1.3, frequency 0.8, temperature 0.7"
+    for knobs in ("plain", "temperature 0.7", looking_back):
         scenario = Scenario(folded, 3, KNOBS[knobs], prompt=_prompt(folded))
         properties = BLOCK if knobs == "plain" else KNOBBED
         yield Cell(scenario, DRAFT_AND_VERIFY, properties, knobs, smoke=knobs == "plain")
+    scenario = Scenario(folded, 2, KNOBS[looking_back], prompt=_prompt(folded), max_new_tokens=4, stop=((1, 2),))
+    yield Cell(scenario, GENERATE, OUTPUT, looking_back)
     yield Cell(Scenario(folded, 3, prompt=_prompt(folded)), VERIFY, BLOCK)
     for name in WIDE_PAIRS:
         if name.startswith("ngram") and name not in pairs:
@@ -184,11 +218,23 @@ def _outputs() -> Iterator[Cell]:
         scenario = Scenario(pair, length - 2, max_new_tokens=length, stop=ends)
         yield Cell(scenario, GENERATE, properties, smoke=name in SMOKE_PAIRS)
     for knobs, setting in KNOBS.items():
-        if setting != PLAIN:
+        if setting != PLAIN and not setting.looks_back:
             ends = ((3,),) if setting.temperature == 1.5 else ()
             scenario = Scenario(_floats("context"), 1, setting, prompt=(2,), max_new_tokens=3, stop=ends)
             properties = ("greedy", *OUTPUT) if setting.temperature == 0 else OUTPUT
             yield Cell(scenario, GENERATE, properties, knobs, smoke=knobs == "temperature 0.7")
+    for name, length in (("context", 4), ("random-logits", 3)):
+        for knobs, setting in KNOBS.items():
+            if setting.looks_back:
+                stop = MINIMUM_STOPS if setting.min_tokens else ()
+                scenario = Scenario(_floats(name), length - 2, setting, REPEATS, length, stop)
+                properties = ("greedy", *OUTPUT) if setting.temperature == 0 else OUTPUT
+                yield Cell(scenario, GENERATE, properties, knobs, smoke=name == "context")
+    for stop in STOPS.values():
+        scenario = Scenario(_floats("context"), 2, prompt=(2,), max_new_tokens=4, stop=stop)
+        yield Cell(scenario, GENERATE, OUTPUT, smoke=True)
+    runs = Scenario(_floats("second-order"), 2, prompt=(1, 0), max_new_tokens=8, stop=((0, 1, 1), (1, 0, 1, 0)))
+    yield Cell(runs, GENERATE, OUTPUT)
 
 
 def _examinations() -> Iterator[Cell]:

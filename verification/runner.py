@@ -214,7 +214,7 @@ class _Run:
     def _finding(self, job: Cell, name: str, status: str, message: str, **rest: Any) -> Finding:
         scenario, tier = job.scenario, PROPERTIES[name].tier
         return Finding(
-            name, scenario.pair.name, job.operation, job.name, scenario.lookahead, tier, status, message, **rest
+            name, scenario.pair.name, job.operation, job.label, scenario.lookahead, tier, status, message, **rest
         )
 
     def _examined(self, job: Cell, name: str) -> Finding:
@@ -265,7 +265,7 @@ class _Run:
     def _seed(self, job: Cell, number: int) -> int:
         scenario = job.scenario
         name = (
-            f"{self.seed}|{job.operation}|{scenario.pair.name}|{job.name}|{scenario.lookahead}|{scenario.prompt}|"
+            f"{self.seed}|{job.operation}|{scenario.pair.name}|{job.label}|{scenario.lookahead}|"
             f"{scenario.max_new_tokens}|{number}"
         )
         return int.from_bytes(sha256(name.encode()).digest()[:6], "big")
