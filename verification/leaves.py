@@ -74,9 +74,9 @@ class Leaves:
         return self._known[key]
 
     def loops(self, start: History, lookahead: int, loops: int) -> int:
-        """Return the leaves of the loops met on the way, and the sequences of blocks that are held."""
+        """Return the leaves of the loops met on the way, or the sequences of blocks held if those are more."""
         states: States = {self._state(start): (start, 1)}
-        leaves, met = 0, set[Hashable]()
+        leaves, held, met = 0, 1, set[Hashable]()
         for _ in range(loops):
             following: States = {}
             for state, (history, count) in states.items():
@@ -87,9 +87,11 @@ class Leaves:
                     return leaves
                 for after, ways in self._blocks(history, lookahead).values():
                     _add(following, self._state(after), after, count * ways)
-                    leaves += count * ways
             states = following
-        return leaves
+            held = sum(count for _, count in states.values())
+            if held > self.most:
+                return held
+        return max(leaves, held)
 
     def _blocks(self, history: History, lookahead: int) -> States:
         """Return how many blocks lead from one state to each state."""
@@ -111,12 +113,12 @@ class Leaves:
         return ends
 
     def generation(self, start: History, stopping: Stopping, lookahead: int | None) -> int:
-        """Return the leaves of the loops met on the way, and the outputs and beginnings of outputs that are held.
+        """Return the leaves of the loops met on the way, or the outputs, whole and begun, if those are more.
 
         Without a lookahead it is the target alone.
         """
         states: States = {None: (start, 1)}
-        leaves, met = 0, set[Hashable]()
+        leaves, held, met = 0, 0, set[Hashable]()
         for length in range(stopping.max_new_tokens):
             drafted = min(lookahead or 0, stopping.max_new_tokens - length - 1)
             following: States = {}
@@ -127,13 +129,13 @@ class Leaves:
                     leaves += self.loop(history, drafted)
                 for token in np.flatnonzero(self._target_row(history)):
                     after = history.then((int(token),))
-                    leaves += count
+                    held += count
                     if not stopping.stops(after.output):
                         _add(following, (self._state(after), stopping.reads(after.output)), after, count)
-                if leaves > self.most:
-                    return leaves
+                if max(leaves, held) > self.most:
+                    return max(leaves, held)
             states = following
-        return leaves
+        return max(leaves, held)
 
     def _state(self, history: History) -> Hashable:
         models = self.target.state_key(history.tokens), self.draft.state_key(history.tokens)
