@@ -282,10 +282,7 @@ def test_a_foreign_module_that_fails_is_one_line_too(refspec, module, words, cod
 
 
 def test_a_reader_that_leaves_early_is_told_nothing():
-    command = [*REFSPEC, "law", "context", "--lookahead", "3", "--loops", "2"]
+    command = [*REFSPEC, "law", "g3", "--lookahead", "2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:  # noqa: S603
-        first = run.stdout.readline()
         run.stdout.close()
-        complained = run.stderr.read()
-    assert first.startswith("pair context")
-    assert complained == ""
+        assert run.stderr.read() == ""
