@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from refspec.history import History
 from refspec.knobs import SamplingKnobs
 from toy_models import get_pair, pair_names, text_pairs
 from verification.adapters.loopback import Reference
@@ -64,7 +65,7 @@ def test_a_proof_is_asked_of_the_reference_alone_and_nothing_else_of_it():
 def test_cells_are_unique():
     def key(cell):
         s = cell.scenario
-        asked = (s.knobs, s.lookahead, s.prompt, s.max_new_tokens, s.end_tokens)
+        asked = (s.knobs, s.lookahead, s.prompt, s.max_new_tokens, s.stop)
         return cell.operation, s.pair.name, *asked, frozenset(cell.properties)
 
     assert [found for found, times in Counter(map(key, MATRIX)).items() if times > 1] == []
@@ -129,18 +130,34 @@ def test_end_tokens_and_caps_inside_a_loop_are_met():
 
 def test_the_knobs_of_every_cell_can_be_claimed():
     named = Implementation(Reference(), "named")
-    assert all(named.claims_knobs(cell.scenario.knobs) for cell in MATRIX)
+    assert all(named.claims_knobs(cell.scenario) for cell in MATRIX)
 
 
 # Margins: where an honest implementation in float32 might cut, rank or choose otherwise, a verdict is not fair.
 
 
-def weights_at(model, key, temperature, dtype=np.float64):
-    """The normalised weights of a state at a temperature, descending; the definition, written again."""
-    scores = np.asarray(model.score(key, ())[0], dtype=dtype)
-    logits = scores if model.kind == "logits" else np.log(scores[scores > 0])
+def weights_at(model, history, knobs, temperature, dtype=np.float64):
+    """The normalised weights after a history at a temperature, descending; the definition, written again."""
+    scores = np.asarray(model.score(history.tokens, ())[0], dtype=dtype)
+    with np.errstate(divide="ignore"):
+        logits = scores if model.kind == "logits" else np.log(scores / scores.sum())
+    for token, amount in knobs.logit_bias:
+        logits[token] += dtype(amount)
+    logits[list(knobs.banned_tokens)] = -np.inf
+    for token, count in Counter(history.output).items():
+        repeated(logits, token, dtype(knobs.repetition_penalty))
+        logits[token] -= dtype(knobs.presence_penalty) + dtype(knobs.frequency_penalty) * count
+    for token in set(history.prompt) - set(history.output):
+        repeated(logits, token, dtype(knobs.repetition_penalty))
+    if len(history.output) < knobs.min_tokens:
+        logits[list(history.end_tokens)] = -np.inf
+    logits = logits[logits > -np.inf]
     weights = np.exp((logits - logits.max()) / dtype(temperature))
     return np.sort(weights / weights.sum())[::-1]
+
+
+def repeated(logits, token, penalty):
+    logits[token] = logits[token] / penalty if logits[token] > 0 else logits[token] * penalty
 
 
 def margins(weights, knobs):
@@ -158,10 +175,16 @@ def margins(weights, knobs):
 
 
 def states_of(scenario):
-    """Both models with each state that can follow the prompt, by a prefix that leads to it."""
-    for model, table in ((scenario.pair.target, scenario.target), (scenario.pair.draft, scenario.draft)):
-        for key in table.states:
-            yield model, key
+    """Both models with each state of model and knobs that can follow the prompt, by a history that leads to it."""
+    depth = scenario.longest_output if scenario.knobs.looks_back else None
+    for model in (scenario.pair.target, scenario.pair.draft):
+        found, seen = [History(scenario.prompt, end_tokens=scenario.end_tokens)], set()
+        for history in found:  # grows
+            key = model.state_key(history.tokens), scenario.knobs.reads(history)
+            if key not in seen and (depth is None or len(history.output) <= depth):
+                seen.add(key)
+                yield model, history
+                found += [history.then((token,)) for token in range(scenario.vocabulary)]
 
 
 TRUNCATED = {
@@ -178,9 +201,11 @@ GREEDY = {
 def test_no_token_lies_at_the_edge_of_a_truncation(name):
     scenario = TRUNCATED[name]
     found = [
-        (margin, what, key)
-        for model, key in states_of(scenario)
-        for what, margin in margins(weights_at(model, key, scenario.knobs.temperature), scenario.knobs)
+        (margin, what, history.tokens)
+        for model, history in states_of(scenario)
+        for what, margin in margins(
+            weights_at(model, history, scenario.knobs, scenario.knobs.temperature), scenario.knobs
+        )
     ]
     assert found
     assert min(found)[0] >= MARGIN
@@ -196,14 +221,14 @@ def test_the_margin_of_a_knob_on_an_edge_is_seen():
 
 @pytest.mark.parametrize("name", GREEDY, ids=" ".join)
 def test_a_greedy_choice_is_clear_or_a_tie_in_every_precision(name):
-    for model, key in states_of(GREEDY[name]):
-        gaps = [
-            float(top[0] - top[1]) for top in (weights_at(model, key, 1, dtype) for dtype in (np.float32, np.float64))
-        ]
+    scenario = GREEDY[name]
+    for model, history in states_of(scenario):
+        both = (weights_at(model, history, scenario.knobs, 1, dtype) for dtype in (np.float32, np.float64))
+        gaps = [float(top[0] - top[1]) for top in both]
         assert gaps == [0, 0] or min(gaps) >= MARGIN
 
 
 def test_all_knobs_of_the_matrix_are_tested_for_margins():
     cutting = {name for name, knobs in KNOBS.items() if (knobs.top_k, knobs.top_p, knobs.min_p) != (None, None, None)}
     assert {name for _, name in TRUNCATED} == cutting
-    assert {name for _, name in GREEDY} == {"temperature 0"}
+    assert {name for _, name in GREEDY} == {name for name, knobs in KNOBS.items() if knobs.temperature == 0}
