@@ -21,9 +21,9 @@ def converted(lines: list[str]) -> list[str]:
     out: list[str] = []
     for title, body in _sections(lines):
         if title in FIELDS:
-            out += [f":{FIELDS[title]} {name}: {meaning}" for name, meaning in _entries(body)] + [""]
+            out += [f":{FIELDS[title]} {name}: {_told(meaning)}" for name, meaning in _entries(body)] + [""]
         elif title == "Returns":
-            out += [f":returns: {' '.join(' '.join(body).split())}", ""]
+            out += [f":returns: {_told(' '.join(line.strip() for line in body).strip())}", ""]
         else:
             for paragraph in _paragraphs(body):
                 out += [*_as_rst(paragraph), ""]
@@ -61,6 +61,11 @@ def _as_rst(paragraph: list[str]) -> list[str]:
     if TABLE.match(paragraph[0]) and all(TABLE.match(line) or line.startswith("  ") for line in paragraph):
         return [line for name, meaning in _entries(paragraph) for line in (f"``{name}``", f"    {meaning}")]
     return paragraph
+
+
+def _told(meaning: str) -> str:
+    """Return ``shape  meaning`` with a colon in place of the gap."""
+    return re.sub(r"(?<=\S)  +", ": ", meaning, count=1)
 
 
 def _entries(lines: list[str]) -> Iterator[tuple[str, str]]:

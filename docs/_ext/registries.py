@@ -18,6 +18,7 @@ class Table(SphinxDirective):
     make: ClassVar[Any]
 
     def run(self) -> list[nodes.Node]:
+        self.env.note_reread()  # the lists may change where the page does not
         found = nodes.container(classes=[self.name])
         self.state.nested_parse(type(self).make(*self.arguments).splitlines(), self.lineno, found)
         return [found]

@@ -121,9 +121,9 @@ def test_every_decision_is_in_the_table_of_decisions():
         (["A", "", "    x = 1"], ["A", "", "::", "", "    x = 1", ""]),
         (["name   what", "       it is"], ["``name``", "    what it is", ""]),
         (["of  two gaps", "is prose"], ["of  two gaps", "is prose", ""]),
-        (["Parameters", "----------", "rows : [K, V]  row", "    by row"], ["", ":param rows: [K, V]  row by row", ""]),
+        (["Parameters", "----------", "rows : [K, V]  row", "    by row"], ["", ":param rows: [K, V]: row by row", ""]),
         (["Raises", "------", "ValueError  no row"], ["", ":raises ValueError: no row", ""]),
-        (["Returns", "-------", "[B]  tokens"], ["", ":returns: [B] tokens", ""]),
+        (["Returns", "-------", "[B]  tokens"], ["", ":returns: [B]: tokens", ""]),
         (["Returns", "-------", "int", "", "Law: kept."], ["", ":returns: int", "", "Law: kept.", ""]),
     ],
 )
