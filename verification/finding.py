@@ -49,10 +49,11 @@ class Finding:
 class Result:
     """A whole run.
 
-    verdict    "holds", "broken", "inconclusive" or "nothing_ran"
-    calls      calls of the implementation that were judged
-    log_e      log of the weighted average of all e-values
-    alpha      false-alarm rate of the run
+    verdict      "holds", "broken", "inconclusive" or "nothing_ran"
+    calls        calls of the implementation that were judged
+    log_e        log of the weighted average of all e-values
+    alpha        false-alarm rate of the run
+    interrupted  whether it was stopped by hand; what was not yet known is inconclusive
     """
 
     implementation: str
@@ -64,6 +65,7 @@ class Result:
     alpha: float
     seed: int
     seconds: float
+    interrupted: bool = False
     texts: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -26,6 +26,7 @@ from verification.watch import Watch
 
 FIRST_SHARD, LARGEST_SHARD = 1024, 32768
 LARGEST_ROWS = 2**24  # entries of the target rows of a shard, where the suite hands rows over
+INTERRUPTED = "interrupted before it was done"
 CERTAIN = 2048  # calls where nothing is estimated: one wrong reply decides
 
 
@@ -48,6 +49,7 @@ class Budget:
 BUDGETS = {
     "smoke": Budget("smoke", 0.05, least=4_605, most=40_000, smoke=True),
     "ci": Budget("ci", 0.02, least=46_050, most=300_000, smoke=False),
+    "nightly": Budget("nightly", 0.005, least=230_000, most=5_000_000, smoke=False),
 }
 
 
@@ -83,7 +85,7 @@ def check(
 
     With an ``executor`` the cells are spread over its workers, and the findings are the same; the implementation must
     then be one that can be loaded by its name. ``progress`` is called with the part that is done, 0 to 1, and with what
-    was done last.
+    was done last. After an interrupt (Ctrl-C) what is not yet known is inconclusive.
 
     Raises
     ------
@@ -100,12 +102,17 @@ def check(
     judged = [name for job in jobs.values() for name in job.properties if _is_evidence(name, implementation)]
     run = _Run(implementation, budget, Ledger(alpha=alpha, findings=len(judged)), seed, text)
     work = (executor.map if executor else map)(run.findings_at, jobs, (job.properties for job in jobs.values()))
-    findings: list[Finding] = []
-    calls = 0
-    for done, (job, found) in enumerate(zip(jobs.values(), work, strict=True), start=1):
-        findings += found
-        calls += _calls(found)
-        progress(done / len(jobs), f"{job.scenario.pair.name}, {job.name}, K = {job.scenario.lookahead}")
+    known: list[list[Finding]] = []
+    interrupted = False
+    try:
+        for job, found in zip(jobs.values(), work, strict=True):
+            known.append(found)
+            progress(len(known) / len(jobs), f"{job.scenario.pair.name}, {job.label}, K = {job.scenario.lookahead}")
+    except KeyboardInterrupt:  # what is known so far is worth something
+        interrupted = True
+    missing = list(jobs.values())[len(known) :]
+    known += [[run.finding(job, name, INCONCLUSIVE, INTERRUPTED) for name in job.properties] for job in missing]
+    findings = [finding for found in known for finding in found]
     log_e = run.ledger.log_evidence(
         [f.log_e for f in findings if f.log_e is not None and _is_evidence(f.property, implementation)]
     )
@@ -114,11 +121,12 @@ def check(
         budget=budget.name,
         verdict=_verdict(findings, run.ledger, log_e),
         findings=(*findings, *_not_offered(selection, chosen, jobs.values(), implementation)),
-        calls=calls,
+        calls=sum(map(_calls, known)),
         log_e=log_e,
         alpha=alpha,
         seed=seed,
         seconds=perf_counter() - started,
+        interrupted=interrupted,
         texts={
             cell.scenario.pair.target.text.name: cell.scenario.pair.target.text.sha256
             for cell in jobs.values()
@@ -211,7 +219,8 @@ class _Run:
         found = [self._examined(job, name) for name in examined]
         return found + (self._watched(job, watched) if watched else [])
 
-    def _finding(self, job: Cell, name: str, status: str, message: str, **rest: Any) -> Finding:
+    def finding(self, job: Cell, name: str, status: str, message: str, **rest: Any) -> Finding:
+        """Return the finding about a property in a cell."""
         scenario, tier = job.scenario, PROPERTIES[name].tier
         return Finding(
             name, scenario.pair.name, job.operation, job.label, scenario.lookahead, tier, status, message, **rest
@@ -229,10 +238,10 @@ class _Run:
                 made.prove(job.scenario) if job.operation == PROVE else made.examine(job.scenario, call, first)
             )
         except AdapterError as error:
-            return self._finding(job, name, INCONCLUSIVE, str(error))
+            return self.finding(job, name, INCONCLUSIVE, str(error))
         status = BROKEN if found.failure else HOLDS
         message = found.failure or found.note
-        return self._finding(job, name, status, message, samples=found.samples, identities=found.identities)
+        return self.finding(job, name, status, message, samples=found.samples, identities=found.identities)
 
     def _watched(self, job: Cell, names: Sequence[str]) -> list[Finding]:
         judges: dict[str, Any] = {name: PROPERTIES[name].judge(job.scenario) for name in names}  # type: ignore[attr-defined]
@@ -251,7 +260,7 @@ class _Run:
                 failed = str(error)
             if failed or watch.decided:
                 break
-        return [self._finding(job, name, *watch.status(name, failed), **watch.numbers(name)) for name in names]
+        return [self.finding(job, name, *watch.status(name, failed), **watch.numbers(name)) for name in names]
 
     def _planned(self, judges: dict[str, Any]) -> int:
         """Return the calls of a cell: what its first statistical property needs, within the budget's bounds."""

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from verification.adapters.protocol import UsageError
 from verification.adapters.python import load
-from verification.commands.exit_codes import EXIT_CODES
+from verification.commands.exit_codes import EXIT_CODES, EXIT_INTERRUPTED
 from verification.report.json_report import as_json
 from verification.report.terminal import show
 from verification.runner import BUDGETS, Selection, check
@@ -78,7 +78,7 @@ def check_command(
     show(result, Console(), _rerun(target, budget, text, alpha))
     if json_file is not None:
         json_file.write_text(as_json(result) + "\n", encoding="utf-8")
-    sys.exit(EXIT_CODES[result.verdict])
+    sys.exit(EXIT_INTERRUPTED if result.interrupted else EXIT_CODES[result.verdict])
 
 
 @contextmanager

@@ -27,7 +27,8 @@ def as_json(result: Result) -> str:
     """Return the run as a JSON document.
 
     Keys: schema, verdict (holds, broken, inconclusive, nothing_ran), false_alarm, smallest_detectable_tv, seed,
-    versions, implementation, budget, log_e, seconds, texts (name: SHA-256), findings. An infinite log_e is "inf".
+    versions, implementation, budget, log_e, seconds, interrupted, texts (name: SHA-256), findings. An infinite log_e
+    is "inf".
     """
     document: dict[str, Any] = {
         "schema": SCHEMA,
@@ -40,6 +41,7 @@ def as_json(result: Result) -> str:
         "budget": result.budget,
         "log_e": result.log_e if isfinite(result.log_e) else str(result.log_e),
         "seconds": round(result.seconds, 3),
+        "interrupted": result.interrupted,
         "texts": result.texts,
         "findings": [finding.as_json() for finding in result.findings],
     }

@@ -132,6 +132,9 @@ def closing(result: Result) -> str:
         return f"Broken: {broken}; {alarm}."
     identities = sum(f.identities for f in result.findings)
     proved = f"{identities:,} exact identities proved, " if identities else ""
+    if result.verdict == INCONCLUSIVE and result.interrupted:
+        known = f"Interrupted after {result.calls:,} calls, nothing broken so far"
+        return f"{known}; {alarm}. What is missing is inconclusive."
     if result.verdict == INCONCLUSIVE:
         why = next(
             (finding.message for finding in result.findings if finding.status == INCONCLUSIVE), "no reason given"
