@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from refspec import batched
+from refspec.history import History
 from refspec.knobs import PLAIN, SamplingKnobs
 from refspec.model import next_rows
 from toy_models import Pair, TabularModel, get_pair
@@ -126,25 +127,26 @@ class Choosing(Drafting):
     """Greedy decoding by a choice of its own."""
 
     def reply(self, tokens, asked):
-        model, block = asked["pair"].target, ()
+        history, warm = History(asked["prefix"]), replace(asked["knobs"], temperature=1)
         for _ in range(asked["lookahead"] + 1):
-            block += (self.choice(model.score(asked["prefix"], block)[-1]),)
-        return np.tile(block, (asked["count"], 1))
+            (row,) = next_rows(asked["pair"].target, history, knobs=warm)
+            history = history.then((self.choice(row),))
+        return np.tile(history.output, (asked["count"], 1))
 
 
 class FirstMaximum(Choosing):
-    def choice(self, scores):
-        return int(np.argmax(scores))
+    def choice(self, row):
+        return int(np.argmax(row))
 
 
 class LastMaximum(Choosing):
-    def choice(self, scores):
-        return len(scores) - 1 - int(np.argmax(scores[::-1]))
+    def choice(self, row):
+        return len(row) - 1 - int(np.argmax(row[::-1]))
 
 
 class SecondBest(Choosing):
-    def choice(self, scores):
-        return int(np.argsort(-scores)[1])
+    def choice(self, row):
+        return int(np.argsort(-row)[1])
 
 
 class ResidualFromTargetWide(Drafting):

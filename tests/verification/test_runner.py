@@ -393,6 +393,9 @@ def test_an_object_without_operations_is_refused(adapter):
         Implementation(adapter, "tested")
 
 
+BEYOND_ROWS = {name for name, knobs in KNOBS.items() if knobs.looks_back or knobs.logit_bias or knobs.banned_tokens}
+
+
 @pytest.mark.parametrize(
     ("claims", "claimed"),
     [
@@ -400,18 +403,30 @@ def test_an_object_without_operations_is_refused(adapter):
         (("lossless", "seeded"), set(KNOBS)),
         (("plain",), {"plain"}),
         (("greedy",), {"plain", "temperature 0"}),
+        (("greedy", "presence_penalty"), {"plain", "temperature 0", "presence 1.5", "temperature 0, presence 1.5"}),
         (("temperature",), {"plain", "temperature 0.3", "temperature 0.7", "temperature 1.5"}),
         (("top_k",), {"plain", "top-k 3"}),
         (("top_p", "min_p"), {"plain", "top-p 0.78", "min-p 0.32"}),
+        (("repetition_penalty", "frequency_penalty"), {"plain", "repetition 1.5", "frequency 1.2"}),
+        (("logit_bias", "min_tokens"), {"plain", "logit bias", "minimum 2"}),
         (
             ("temperature", "top_k", "min_p"),
-            set(KNOBS) - {"temperature 0", "top-p 0.78", "temperature 0.9, top-k 3, top-p 0.9"},
+            set(KNOBS) - BEYOND_ROWS - {"temperature 0", "top-p 0.78", "temperature 0.9, top-k 3, top-p 0.9"},
         ),
     ],
 )
 def test_a_claimed_knob_limits_the_knobs_to_those_claimed(claims, claimed):
+    implementation, pair = Implementation(claiming(*claims), "tested"), get_pair("context").floats
+    asked = {name for name, knobs in KNOBS.items() if implementation.claims_knobs(Scenario(pair, 1, knobs))}
+    assert asked == claimed
+
+
+@pytest.mark.parametrize(("claims", "asked"), [((), True), (("plain",), False), (("stop_sequences",), True)])
+def test_a_stop_sequence_of_several_tokens_is_asked_of_those_who_claim_it(claims, asked):
+    pair = get_pair("context").floats
     implementation = Implementation(claiming(*claims), "tested")
-    assert {name for name, knobs in KNOBS.items() if implementation.claims_knobs(knobs)} == claimed
+    assert implementation.claims_knobs(Scenario(pair, 1, max_new_tokens=3, stop=((1,), (0, 3)))) == asked
+    assert implementation.claims_knobs(Scenario(pair, 1, max_new_tokens=3, stop=((1,), (0,))))
 
 
 def test_a_claimed_knob_limits_the_cells():
