@@ -5,7 +5,7 @@ number of calls. So the result depends on the code under test, the seed and the 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import BrokenExecutor, Executor, as_completed
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import log
@@ -27,6 +27,7 @@ from verification.watch import Watch
 FIRST_SHARD, LARGEST_SHARD = 1024, 32768
 LARGEST_ROWS = 2**24  # entries of the target rows of a shard, where the suite hands rows over
 INTERRUPTED = "interrupted before it was done"
+WORKER_DIED = "a worker process died before it was done"
 CERTAIN = 2048  # calls where nothing is estimated: one wrong reply decides
 
 
@@ -83,9 +84,9 @@ def check(
 ) -> Result:
     """Run the matrix on an implementation and return what was found.
 
-    With an ``executor`` the cells are spread over its workers, and the findings are the same; the implementation must
-    then be one that can be loaded by its name. ``progress`` is called with the part that is done, 0 to 1, and with what
-    was done last. After an interrupt (Ctrl-C) what is not yet known is inconclusive.
+    With an ``executor`` the cells are spread over its workers, and the findings are the same; for one of processes the
+    implementation must be one that can be loaded by its name. ``progress`` is called with the part that is done, 0 to
+    1, and with what was done last. After an interrupt (Ctrl-C) what is not yet known is inconclusive.
 
     Raises
     ------
@@ -101,18 +102,19 @@ def check(
     jobs = {number: job for number, cell in enumerate(chosen) if (job := _claimed(cell, implementation)).properties}
     judged = [name for job in jobs.values() for name in job.properties if _is_evidence(name, implementation)]
     run = _Run(implementation, budget, Ledger(alpha=alpha, findings=len(judged)), seed, text)
-    work = (executor.map if executor else map)(run.findings_at, jobs, (job.properties for job in jobs.values()))
-    known: list[list[Finding]] = []
-    interrupted = False
+    known: dict[int, list[Finding]] = {}
+    missing = ""
     try:
-        for job, found in zip(jobs.values(), work, strict=True):
-            known.append(found)
+        for number, found in run.of_all(jobs, executor):
+            known[number], job = found, jobs[number]
             progress(len(known) / len(jobs), f"{job.scenario.pair.name}, {job.label}, K = {job.scenario.lookahead}")
     except KeyboardInterrupt:  # what is known so far is worth something
-        interrupted = True
-    missing = list(jobs.values())[len(known) :]
-    known += [[run.finding(job, name, INCONCLUSIVE, INTERRUPTED) for name in job.properties] for job in missing]
-    findings = [finding for found in known for finding in found]
+        missing = INTERRUPTED
+    except BrokenExecutor:
+        missing = WORKER_DIED
+    for number in jobs.keys() - known.keys():
+        known[number] = [run.finding(jobs[number], name, INCONCLUSIVE, missing) for name in jobs[number].properties]
+    findings = [finding for number in jobs for finding in known[number]]
     log_e = run.ledger.log_evidence(
         [f.log_e for f in findings if f.log_e is not None and _is_evidence(f.property, implementation)]
     )
@@ -121,12 +123,12 @@ def check(
         budget=budget.name,
         verdict=_verdict(findings, run.ledger, log_e),
         findings=(*findings, *_not_offered(selection, chosen, jobs.values(), implementation)),
-        calls=sum(map(_calls, known)),
+        calls=sum(map(_calls, known.values())),
         log_e=log_e,
         alpha=alpha,
         seed=seed,
         seconds=perf_counter() - started,
-        interrupted=interrupted,
+        interrupted=missing == INTERRUPTED,
         texts={
             cell.scenario.pair.target.text.name: cell.scenario.pair.target.text.sha256
             for cell in jobs.values()
@@ -207,6 +209,18 @@ class _Run:
     ledger: Ledger
     seed: int
     text: str | Path | None
+
+    def of_all(self, jobs: dict[int, Cell], executor: Executor | None) -> Iterator[tuple[int, list[Finding]]]:
+        """Yield the findings of each cell with its number: in order, or with an executor whichever is done first."""
+        if executor is None:
+            yield from ((number, self.findings(job)) for number, job in jobs.items())
+            return
+        futures = {executor.submit(self.findings_at, number, job.properties): number for number, job in jobs.items()}
+        try:
+            yield from ((futures[future], future.result()) for future in as_completed(futures))
+        finally:
+            for future in futures:
+                future.cancel()
 
     def findings_at(self, number: int, properties: tuple[str, ...]) -> list[Finding]:
         """Return the findings of one cell of the matrix, which each worker makes for itself."""

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from signal import SIG_IGN, SIGINT, signal
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from verification.adapters.protocol import UsageError
 from verification.adapters.python import load
@@ -78,6 +78,8 @@ def check_command(
     show(result, Console(), _rerun(target, budget, text, alpha))
     if json_file is not None:
         json_file.write_text(as_json(result) + "\n", encoding="utf-8")
+    if result.interrupted:
+        _stop_workers()
     sys.exit(EXIT_INTERRUPTED if result.interrupted else EXIT_CODES[result.verdict])
 
 
@@ -88,12 +90,17 @@ def _workers(jobs: int) -> Iterator[Executor | None]:
         yield None
         return
     spawn = get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=signal, initargs=(SIGINT, SIG_IGN)) as executor:
-        try:
-            yield executor
-        except KeyboardInterrupt:  # the workers ignore it; what they have not begun is dropped
-            executor.shutdown(cancel_futures=True)
-            raise
+    executor = ProcessPoolExecutor(jobs, mp_context=spawn, initializer=signal, initargs=(SIGINT, SIG_IGN))
+    try:
+        yield executor
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _stop_workers() -> None:
+    """End at once the workers that are still busy: they ignore an interrupt, and nobody waits for what they do."""
+    for worker in active_children():
+        worker.terminate()
 
 
 def _default_jobs(target: str | None, budget: str) -> int:
@@ -109,6 +116,8 @@ def _progress() -> Progress:
         TextColumn("{task.percentage:>3.0f}%"),
         BarColumn(),
         TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
         TextColumn("{task.description}"),
     )
     console = Console(stderr=True)
