@@ -13,7 +13,8 @@ import click
 
 from refspec.knobs import SamplingKnobs
 from toy_models import Pair, TabularModel, get_pair, pair_names, text_pairs
-from verification.adapters.objects import GuardedModel, named_object
+from verification.adapters.models import GuardedModel
+from verification.adapters.objects import named_object
 from verification.adapters.protocol import UsageError, foreign_code
 
 Tokens = tuple[int, ...]

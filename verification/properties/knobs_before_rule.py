@@ -8,7 +8,9 @@ class KnobsBeforeRule(Property):
     """The next-token identity where the implementation itself turns the knobs."""
 
     id = "knobs-before-rule"
-    sentence = "temperature, top-k, top-p and min-p change the rows of both models before the rule sees them"
+    sentence = (
+        "knobs change the rows of both models before the rule sees them, penalties by the history of each position"
+    )
     profile = LOSSLESS
     tier = STATISTICAL
     source = "Chen et al. 2023: the probabilities are modified first, then the rule is applied"
