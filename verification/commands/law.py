@@ -49,7 +49,14 @@ Blocks = tuple[Tokens, ...]
 
 @click.command("law")
 @click.argument("name", metavar="PAIR")
-@click.option("--lookahead", type=click.IntRange(0, LONGEST), metavar="K", help="Tokens drafted in a loop.")
+@click.option(
+    "--lookahead",
+    type=click.IntRange(0, LONGEST),
+    default=2,
+    show_default=True,
+    metavar="K",
+    help="Tokens drafted in a loop.",
+)
 @click.option("--loops", type=click.IntRange(1, LONGEST), metavar="N", help="The blocks of N loops.  [default: 1]")
 @click.option(
     "--max-new-tokens", type=click.IntRange(1, LONGEST_OUTPUT), metavar="N", help="A whole generation of N tokens."
@@ -62,7 +69,7 @@ Blocks = tuple[Tokens, ...]
 @json_option
 def law_command(
     name: str,
-    lookahead: int | None,
+    lookahead: int,
     loops: int | None,
     max_new_tokens: int | None,
     alone: bool,
@@ -81,7 +88,7 @@ def law_command(
     that of those rows, exact as every float is a fraction.
     """
     refuse_unwritable(json_file)
-    _refuse_combination(lookahead, loops, max_new_tokens, alone, stop, values["min_tokens"])
+    _refuse_combination(loops, max_new_tokens, alone, stop, values["min_tokens"])
     knobs = as_knobs(**values)
     asked = Asked(find_pair(name, text), None if alone else lookahead, loops or 1, max_new_tokens, prompt, knobs, stop)
     asked.refuse_wrong_tokens()
@@ -92,7 +99,6 @@ def law_command(
 
 
 def _refuse_combination(
-    lookahead: int | None,
     loops: int | None,
     max_new_tokens: int | None,
     alone: bool,
@@ -100,8 +106,6 @@ def _refuse_combination(
     min_tokens: int | None,
 ) -> None:
     """Refuse options that do not go together."""
-    if lookahead is None and not alone:
-        raise UsageError("--lookahead is missing; expected --lookahead K, or --alone")
     if loops is not None and max_new_tokens is not None:
         raise UsageError(f"--loops {loops} and --max-new-tokens {max_new_tokens}; expected one of them")
     if max_new_tokens is None:
