@@ -47,6 +47,15 @@ def picture(figure: Figure, *, alt: str, caption: str) -> HTML:
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = _without_unused_ids(svg)
     svg = re.sub(r' width="[^"]*pt" height="[^"]*pt"| height="[^"]*pt"| width="[^"]*pt"', "", svg)
     svg = svg.replace("<svg", f'<svg role="img" aria-label="{escape(alt)}"', 1)
-    return HTML(f'<figure class="picture">{svg}<figcaption>{escape(caption)}</figcaption></figure>')
+    return HTML(
+        f'<figure class="picture"><div class="scroll">{svg}</div><figcaption>{escape(caption)}</figcaption></figure>'
+    )
+
+
+def _without_unused_ids(svg: str) -> str:
+    """Return a picture without the ids that nothing in it refers to: each has an ``axes_1``, a page may have one."""
+    used = set(re.findall(r"(?:href=\"|url\()#([^\")]+)", svg))
+    return re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", svg)

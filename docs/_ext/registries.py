@@ -1,9 +1,12 @@
-"""Sphinx directives for the lists of ``lists.py``: ``properties``, ``pairs`` and ``public-names PACKAGE``."""
+"""Sphinx directives for the lists of ``lists.py``.
+
+``properties``, ``pairs``, ``faults``, ``budgets`` and ``public-names PACKAGE``.
+"""
 
 from typing import Any, ClassVar
 
 from docutils import nodes
-from lists import names_table, pairs_table, properties_table
+from lists import budgets_table, faults_table, names_table, pairs_table, properties_table
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
@@ -36,6 +39,18 @@ class Pairs(Table):
     make = staticmethod(pairs_table)
 
 
+class Faults(Table):
+    """Every wrong sampler."""
+
+    make = staticmethod(faults_table)
+
+
+class Budgets(Table):
+    """Every budget of ``refspec check``."""
+
+    make = staticmethod(budgets_table)
+
+
 class PublicNames(Table):
     """Every name in ``__all__`` of a package, with a link to its entry."""
 
@@ -53,6 +68,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Add the directives."""
     app.add_directive("properties", Properties)
     app.add_directive("pairs", Pairs)
+    app.add_directive("faults", Faults)
+    app.add_directive("budgets", Budgets)
     app.add_directive("public-names", PublicNames)
     app.connect("missing-reference", say_what_has_no_entry)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

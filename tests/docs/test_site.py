@@ -4,17 +4,24 @@ import importlib
 import importlib.util
 import inspect
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Protocol
 
 import pytest
 
 import refspec
+import refspec.law
+import refspec.rejection
 import toy_models
 from toy_models import get_pair, pair_names, text_pairs
+from verification.cli import command
 from verification.properties import PROPERTIES
+from verification.runner import BUDGETS
 
 DOCS = Path(__file__).parents[2] / "docs"
+INDEX = (DOCS / "index.md").read_text(encoding="utf-8")
 API = {path.name: path.read_text(encoding="utf-8") for path in sorted((DOCS / "api").glob("*.md"))}
 
 
@@ -85,9 +92,59 @@ def test_every_module_on_an_api_page_is_there():
         assert inspect.getdoc(importlib.import_module(name))
 
 
-def test_every_module_of_the_specification_is_on_an_api_page():
-    modules = {f"refspec.{path.stem}" for path in (DOCS.parent / "refspec").glob("*.py") if path.stem != "__init__"}
-    assert modules <= documented_modules()
+# What has a page of its own: the command, each property, each wrong sampler.
+ELSEWHERE = re.compile(r"verification\.(cli|commands\.\w+|properties\.(?!base$)\w+|faults\.\w+)")
+
+
+def test_every_module_is_on_an_api_page():
+    modules = {
+        ".".join(path.relative_to(DOCS.parent).with_suffix("").parts)
+        for package in ("refspec", "toy_models", "verification")
+        for path in (DOCS.parent / package).rglob("*.py")
+        if path.stem != "__init__"
+    }
+    assert {module for module in modules if not ELSEWHERE.fullmatch(module)} == documented_modules()
+
+
+def test_every_command_is_shown_with_its_help_or_an_example():
+    page = (DOCS / "check.md").read_text(encoding="utf-8")
+    for name in command.commands:
+        assert f'console("refspec {name} ' in page, name
+
+
+def test_every_wrong_sampler_is_in_the_table():
+    assert "```{faults}\n" in (DOCS / "faults.md").read_text(encoding="utf-8")
+    listed = [(name.strip("`").split(":"), told) for name, told in rows(lists.faults_table())]
+    bases = {"Rule", "Engine", "Step", "Asked", "Place", "Dice"}
+    kept = {
+        (path.stem, name)
+        for path in (DOCS.parent / "verification" / "faults").glob("*.py")
+        for name in re.findall(r"^class (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if name not in bases
+    }
+    assert {(module, name) for (module, name), _ in listed} == kept
+    assert all(told.endswith(".") for _, told in listed)
+
+
+def test_the_budgets_are_those_of_the_command():
+    assert "```{budgets}\n" in (DOCS / "check.md").read_text(encoding="utf-8")
+    assert [row[:2] for row in rows(lists.budgets_table())] == [
+        (f"`--budget {name}`", str(budget.total_variation)) for name, budget in BUDGETS.items()
+    ]
+
+
+def test_what_a_property_measures_is_explained():
+    page = (DOCS / "properties.md").read_text(encoding="utf-8")
+    for made in PROPERTIES.values():
+        assert not made.measures or f"\n| {made.measures} | " in page, made.measures
+
+
+def test_every_page_is_in_the_navigation():
+    """Sphinx warns of a page that no list has; here the order is held: to learn, to check, to look up."""
+    named = re.search(r"```\{toctree\}\n:hidden:\n:glob:\n\n(.*?)```", INDEX, re.DOTALL)[1].split()
+    assert named[:2] == ["tutorial/one-loop-step-by-step", "notation"]
+    assert named[-3:] == ["*", "api/index", "decisions/index"]
+    assert {f"{name}.md" for name in named} - {"*.md"} <= {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
 
 
 def test_the_properties_are_those_of_the_registry():
@@ -118,7 +175,8 @@ def test_every_decision_is_in_the_table_of_decisions():
     ("written", "becomes"),
     [
         (["One line."], ["One line.", ""]),
-        (["A", "", "    x = 1"], ["A", "", "::", "", "    x = 1", ""]),
+        (["A", "", "    ``x`` = 1"], ["A", "", ".. code-block:: text", "", "    x = 1", ""]),
+        ([], []),
         (["name   what", "       it is"], ["``name``", "    what it is", ""]),
         (["of  two gaps", "is prose"], ["of  two gaps", "is prose", ""]),
         (["Parameters", "----------", "rows : [K, V]  row", "    by row"], ["", ":param rows: [K, V]: row by row", ""]),
@@ -142,15 +200,53 @@ class Example:
     def method(self, *, count: int = 1) -> "Example": ...
 
 
+@dataclass(frozen=True)
+class Base:
+    first: int
+
+
+@dataclass(frozen=True)
+class Refined(Base):
+    second: "list[int]" = ()
+    third: int = field(init=False)
+
+
+class Asked(Protocol):
+    def asked(self, block: refspec.Block) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("found", "signature"),
     [
-        (Example, ("(value: 'list[int]'=())", None)),
+        (Example, ("(value: list[int]=())", None)),
         (Example.method, ("(*, count: int=1)", "Example")),
+        (Base, ("(first: int)", None)),
+        (Refined, ("(first: int, second: list[int] = ())", None)),
+        (Asked, ("", None)),
         (refspec.overlap, ("(target_row: ArrayLike, draft_row: ArrayLike)", "Any")),
-        (refspec.Block, None),
+        (refspec.count, ("(blocks: Iterable[refspec.block.Block])", "refspec.block.Counters")),
+        (refspec.Block, ("(tokens: tuple[int, ...], drafted: int, verified: int, accepted: int)", None)),
         (len, None),
     ],
 )
 def test_a_signature_is_that_of_the_source(found, signature):
     assert docstrings.as_written(found) == signature
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (Base, []),
+        (Asked, []),
+        (refspec.rejection.Verdict, []),
+        (refspec.law.TooManyLeavesError, ["Bases: ``ValueError``", ""]),
+        (refspec.SampledChance, ["Bases: :py:class:`~refspec.chance.Chance`", ""]),
+    ],
+)
+def test_what_a_class_refines_is_told_where_it_says_something(found, told):
+    assert docstrings.bases(found) == told
+
+
+def test_the_number_of_a_field_is_not_told():
+    assert docstrings.is_field_of_a_tuple(refspec.rejection.Verdict.token)
+    assert not docstrings.is_field_of_a_tuple(refspec.Counters.__add__)
