@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from refspec.distribution import Rows, as_count, as_numbers, as_tokens, is_exact, sum_tolerance
+from refspec.distribution import (
+    Rows,
+    as_count,
+    as_numbers,
+    as_tokens,
+    cumulative,
+    is_exact,
+    narrower_type,
+    sum_tolerance,
+)
 from refspec.stopping import Stopping, as_stopping
 from refspec.table import UNKNOWN, Table
 
@@ -135,8 +144,10 @@ def _checked_rows(values: ArrayLike, name: str, read: NDArray[np.bool_]) -> Floa
     _refuse_first(read[:, :, None] & ~(rows >= 0), name, rows, "a probability")
     if rows.size:
         tolerance = sum_tolerance(np.asarray(values).dtype, rows.shape[2])
-        sums = np.cumsum(rows, axis=2)[:, :, -1]
-        _refuse_first(read & ~(abs(sums - 1) <= tolerance), f"sum of {name} row", sums, f"1 (within {tolerance:.2g})")
+        sums = cumulative(rows)[:, :, -1]
+        wrong = read & ~(abs(sums - 1) <= tolerance)
+        hint = narrower_type(rows[wrong][0]) if wrong.any() else ""
+        _refuse_first(wrong, f"sum of {name} row", sums, f"1 (within {tolerance:.2g}){hint}")
     return rows
 
 

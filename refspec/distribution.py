@@ -1,16 +1,17 @@
 """What a row is, and how far apart two rows are. The one place that refuses numbers.
 
 A *row* is a distribution over the vocabulary: [V] entries, each at least zero, that sum to one. It is either
-exact (an object array of ``Fraction``) or float64. Narrower floats are widened once, on entry, and may then
-miss a sum of one by the rounding of the type they came in.
+exact (an object array of ``Fraction``) or float64. Narrower floats (float32, float16, bfloat16) are widened once, on
+entry, and may then miss a sum of one by the rounding of the type they came in.
 
 Every refusal is written so that NaN fails it, and names the row, the index and the value.
 """
 
 from collections.abc import Iterable, Sequence, Sized
 from fractions import Fraction
-from math import lcm, sqrt
+from math import lcm
 from numbers import Integral, Rational
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
@@ -55,19 +56,26 @@ def as_numbers(values: ArrayLike, *, name: str, axes: int) -> Row:
 
     Raises ``ValueError`` for ragged or non-numeric input, and for an object array that holds a float.
     """
-    if np.ma.isMaskedArray(values):
-        raise ValueError(f"{name}: a masked array; expected plain numbers")
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{name}: rows differ in length; expected a rectangular array") from error
+    array = _as_array(values, name)
     if array.ndim != axes:
         raise ValueError(f"{name}: shape {array.shape} has {array.ndim} axes; expected {axes}")
     if array.dtype == object:
         return _as_fractions(array, name)
-    if array.dtype.kind not in "fiu":
-        raise ValueError(f"{name}: dtype {array.dtype}; expected floats, integers or fractions")
+    if array.dtype.kind not in "fiu" and array.dtype.name not in ROUNDINGS:
+        found = f", first value {shortened(array.flat[0])}" if array.size else ""
+        raise ValueError(f"{name}: dtype {array.dtype}{found}; expected floats, integers or fractions")
     return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _as_array(values: ArrayLike, name: str) -> Row:
+    if np.ma.isMaskedArray(values):
+        raise ValueError(f"{name}: a masked array, {shortened(values)}; expected plain numbers")
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name}: rows differ in length, {shortened(values)}; expected a rectangle") from error
+    except (TypeError, RuntimeError) as error:  # what the tensors of other libraries raise
+        raise ValueError(f"{name}: NumPy cannot read {shortened(values)} ({error}); expected an array") from error
 
 
 def _as_fractions(array: Row, name: str) -> Row:
@@ -88,23 +96,44 @@ def total(weights: Row) -> Any:  # [V] -> a number
     return Fraction(sum([above * (denominator // below) for above, below in ratios]), denominator)
 
 
-def cumulative(weights: Row) -> Row:  # [V] -> [V]
+def cumulative(weights: Row) -> Row:  # [..., V] -> [..., V]
     """Return the running sums from left to right: the only reduction that decides anything."""
     with np.errstate(over="ignore"):  # a total that overflows is infinite, and refused where it is used
-        return np.cumsum(weights)
+        return np.cumsum(weights, axis=-1)
+
+
+ROUNDINGS = {  # the distance from 1 to the next number of a type, by name: NumPy has no bfloat16
+    "float64": 2.0**-52,
+    "float32": 2.0**-23,
+    "float16": 2.0**-10,
+    "bfloat16": 2.0**-7,
+}
 
 
 def sum_tolerance(dtype: np.dtype[Any], vocabulary: int) -> float:
-    """Return how far the sum of an honest row may be from one: ``(8 + sqrt(V))`` roundings of its type.
+    """Return how far the sum of an honest row may be from one. A fraction or an integer has no rounding to excuse.
 
-    A fraction or an integer has no rounding to excuse. The second term is for the entries of a half-precision
-    row that are too small to be normal numbers there.
+    - one rounding of the type: half for the entries, half for a total that was rounded to it;
+    - eight roundings of float32 (of float64 there): the logarithm in a log-softmax, below 32;
+    - ``V`` halves of the same: the total was added up in it, in any order. That is as much as the entries of a
+      float16 row can be off that are too small to be normal numbers there.
     """
-    if dtype.kind in "Oiu":
-        return 0.0
-    precision = np.finfo(min(dtype, np.dtype(np.float64)))  # wider floats are rounded to float64
-    rounding, smallest = float(precision.eps), float(precision.smallest_subnormal)
-    return rounding * (8 + sqrt(vocabulary)) + vocabulary * smallest / 2
+    return 0.0 if dtype.kind in "Oiu" else _tolerance(dtype.name, vocabulary)
+
+
+def _tolerance(name: str, vocabulary: int) -> float:
+    rounding = ROUNDINGS.get(name, ROUNDINGS["float64"])  # wider floats are rounded to float64
+    return rounding + min(rounding, ROUNDINGS["float32"]) * (8 + vocabulary / 2)
+
+
+def narrower_type(row: Row) -> str:
+    """Return a hint if a row that is refused would be accepted in a narrower type, which holds all its numbers."""
+    missing = np.inf if is_exact(row) else abs(total(row) - 1)
+    for name in ("bfloat16", "float16", "float32"):
+        scale = 2 / ROUNDINGS[name]  # makes an integer of a significand that has no more bits than the type
+        if missing <= _tolerance(name, len(row)) and not (np.frexp(row)[0] * scale % 1).any():
+            return f"; its entries are {name} numbers: give it as {name}, or normalise it"
+    return ""
 
 
 def as_rows(values: ArrayLike, *, name: str) -> Rows:
@@ -120,7 +149,8 @@ def as_rows(values: ArrayLike, *, name: str) -> Rows:
         for y in _not_finite_or_negative(row):
             raise ValueError(f"{name} row {i}, index {y}: {row[y]} is not a probability; expected 0 to 1")
         if not abs((mass := total(row)) - 1) <= tolerance:
-            raise ValueError(f"{name} row {i}: sums to {mass}; expected 1 (within {tolerance:.2g})")
+            hint = narrower_type(row)
+            raise ValueError(f"{name} row {i}: sums to {mass}; expected 1 (within {tolerance:.2g}){hint}")
     return rows
 
 
@@ -143,7 +173,7 @@ def as_weights(values: ArrayLike, *, name: str) -> Row:
 
 def as_drawable(values: ArrayLike) -> Row:
     """Return ``values`` [V] as the weights of a draw; integers stay exact."""
-    given = np.asarray(values)
+    given = _as_array(values, "draw")
     weights = as_weights(given.astype(object) if given.dtype.kind in "iu" else given, name="draw")
     if not is_exact(weights) and not total(weights) < np.inf:
         raise ValueError(f"draw: {len(weights)} weights sum to inf; expected a finite total")
@@ -227,8 +257,8 @@ def refuse_mixture(target_rows: Rows, draft_rows: Rows) -> None:
 
 def as_two_rows(target_row: ArrayLike, draft_row: ArrayLike) -> tuple[Row, Row]:
     """Return two rows over one vocabulary, both exact or both floats."""
-    (target,) = as_rows(np.asarray(target_row)[None], name="target")
-    (draft,) = as_rows(np.asarray(draft_row)[None], name="draft")
+    (target,) = as_rows(_as_array(target_row, "target")[None], name="target")
+    (draft,) = as_rows(_as_array(draft_row, "draft")[None], name="draft")
     if len(target) != len(draft):
         raise ValueError(f"vocabularies differ: target {len(target)}, draft {len(draft)}")
     refuse_mixture(target, draft)

@@ -148,7 +148,7 @@ def test_an_honest_row_of_any_float_type_is_accepted(dtype):
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_a_sum_beyond_the_tolerance_of_its_type_is_refused(dtype):
     tolerance = sum_tolerance(np.dtype(dtype), 2)
-    inside, outside = dtype(0.5 + 0.9 * tolerance), dtype(0.5 + 1.2 * tolerance)
+    inside, outside = dtype(0.5 + 0.9 * tolerance), dtype(0.5 + 1.4 * tolerance)
     assert as_rows(np.array([[0.5, inside]], dtype=dtype), name="target")[0, 1] == inside
     with pytest.raises(ValueError, match=r"target row 0: sums to 1\.0"):
         as_rows(np.array([[0.5, outside]], dtype=dtype), name="target")
