@@ -8,6 +8,8 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
 # The kernel that runs the tutorial is another process, and draws its pictures with docs/_ext/pictures.py.
 os.environ["PYTHONPATH"] = os.pathsep.join([*sys.path[:2], os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+# Its kernel is described in docs/_ext/kernels: it reports errors alone, so that a build that is sound says nothing.
+os.environ["JUPYTER_PATH"] = os.pathsep.join([sys.path[0], os.environ.get("JUPYTER_PATH", "")]).rstrip(os.pathsep)
 
 import refspec  # noqa: E402  (found by the path above)
 

@@ -18,7 +18,12 @@ def console(line: str, *, ends: int = 0, at_most: int | None = None) -> None:
     program, *words = shlex.split(line)
     if program != "refspec":
         raise ValueError(f"{line!r}; expected a line of refspec")
-    run = [sys.executable, "-c", "from verification.cli import main; main()", *words]
+    run = [
+        sys.executable,
+        "-c",
+        "import sys; sys.argv[0] = 'refspec'; from verification.cli import main; main()",
+        *words,
+    ]
     environment = {**os.environ, "COLUMNS": str(WIDTH), "NO_COLOR": "1"}
     done = subprocess.run(run, capture_output=True, text=True, env=environment, check=False)  # noqa: S603
     if done.returncode != ends:
