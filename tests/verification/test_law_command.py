@@ -122,6 +122,16 @@ def test_the_table(refspec, here):
     assert len(json.loads((here / "out.json").read_text(encoding="utf-8"))["outcomes"]) == len(rows)
 
 
+def test_a_long_fraction_is_told_once_and_a_very_long_one_in_the_json(refspec):
+    _, two, _ = refspec("law", "g2", "--lookahead", "1", "--max-new-tokens", "2", "--presence-penalty", "1")
+    line = next(line for line in two.splitlines() if line.startswith("0 1 "))
+    fraction, decimal, *alone = line.split()[2:]
+    assert float(Fraction(fraction)) == pytest.approx(float(decimal), rel=1e-7)
+    assert (len(fraction) > 40, alone) == (True, ["the", "same"])
+    _, four, _ = refspec("law", "g2", "--lookahead", "1", "--max-new-tokens", "4", "--presence-penalty", "1")
+    assert "characters; --json has them)" in four
+
+
 def test_a_pair_of_ones_own(law, module):
     module(
         "my_pairs",

@@ -40,7 +40,7 @@ from verification.report.json_report import versions
 SCHEMA = "refspec.law/1"
 LONGEST = 64  # tokens of a draft; loops
 LONGEST_OUTPUT = 1000
-WIDEST = 40  # characters of a fraction in the table; the JSON has it in full
+WIDE, WIDEST = 40, 100  # characters of a fraction that is told once in a line; that is told in the JSON alone
 FRACTIONS, LIFTED = "fractions", "float64 rows after the knobs, as fractions"
 
 Tokens = tuple[int, ...]
@@ -179,8 +179,9 @@ class Found:
         laws = [self.law] if self.of_the_target is None else [self.law, self.of_the_target]
         rows: list[tuple[str, ...]] = [header if len(laws) == 1 else (*header, "target alone")]
         for outcome in self.outcomes:
-            mass, *own = (Fraction(law.get(outcome, 0)) for law in laws)
-            rows.append((self.asked.in_words(outcome), _short(mass), f"{float(mass):.8g}", *map(_short, own)))
+            mass, *alone = (Fraction(law.get(outcome, 0)) for law in laws)
+            beside = ["the same" if own == mass and _is_long(mass) else _written(own) for own in alone]
+            rows.append((self.asked.in_words(outcome), _written(mass), f"{float(mass):.8g}", *beside))
         total = Fraction(sum(self.law.values()))
         rows.append(("total", str(total), f"{float(total):.8g}", *(str(sum(law.values())) for law in laws[1:])))
         yield from columns(rows)
@@ -386,7 +387,11 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Fraction) else value
 
 
-def _short(mass: Fraction) -> str:
+def _is_long(mass: Fraction) -> bool:
+    return len(str(mass)) > WIDE
+
+
+def _written(mass: Fraction) -> str:
     """Return a fraction, or how long it is where it is too long to be read."""
     written = str(mass)
-    return written if len(written) <= WIDEST else f"({len(written)} characters)"
+    return written if len(written) <= WIDEST else f"({len(written)} characters; --json has them)"
