@@ -115,8 +115,8 @@ def sum_tolerance(dtype: np.dtype[Any], vocabulary: int) -> float:
 
     - one rounding of the type: half for the entries, half for a total that was rounded to it;
     - eight roundings of float32 (of float64 there): the logarithm in a log-softmax, below 32;
-    - ``V`` halves of the same: the total was added up in it, in any order. That is as much as the entries of a
-      float16 row can be off that are too small to be normal numbers there.
+    - ``V`` halves of the same: the total was added up in it, in any order. That is twice what the entries of
+      a float16 row can be off that are too small to be normal numbers there.
     """
     return 0.0 if dtype.kind in "Oiu" else _tolerance(dtype.name, vocabulary)
 

@@ -131,7 +131,7 @@ def test_counts_of_numpy_become_plain_integers():
 
 
 def test_float32_rows_are_widened_and_may_miss_one_by_their_own_rounding():
-    third = np.float32(1) / 3
+    third = np.float32(1 / 3)
     rows = as_rows(np.full((1, 3), third), name="draft")
     assert rows.dtype == np.float64
     assert rows.tolist() == [[float(third)] * 3]
