@@ -28,24 +28,39 @@ KNOBS: dict[str, SamplingKnobs] = {
     "temperature 0.9, top-k 3, top-p 0.9": SamplingKnobs(temperature=0.9, top_k=3, top_p="0.9"),
     "temperature 1.5, top-k 3, min-p 0.3": SamplingKnobs(temperature=1.5, top_k=3, min_p="0.3"),
     "logit bias": SamplingKnobs(logit_bias={0: 1.5, 2: -1}),
-    "banned token 1": SamplingKnobs(banned_tokens=(1,)),
+    "banned tokens 1 and 3": SamplingKnobs(banned_tokens=(1, 3)),
     "repetition 1.5": SamplingKnobs(repetition_penalty=1.5),
     "presence 1.5": SamplingKnobs(presence_penalty=1.5),
     "frequency 1.2": SamplingKnobs(frequency_penalty=1.2),
-    "repetition 1.3, frequency 0.8, temperature 0.7": SamplingKnobs(
-        temperature=0.7, repetition_penalty=1.3, frequency_penalty=0.8
-    ),
-    "temperature 0, presence 1.5": SamplingKnobs(temperature=0, presence_penalty=1.5),
     "minimum 2": SamplingKnobs(min_tokens=2),
+    # What is right alone may be wrong together: left out, of the wrong sign, or in the wrong order.
+    "presence 0.7, frequency 0.8": SamplingKnobs(presence_penalty=0.7, frequency_penalty=0.8),
+    "repetition 0.7, presence -1, frequency -0.6": SamplingKnobs(
+        repetition_penalty=0.7, presence_penalty=-1, frequency_penalty=-0.6
+    ),
+    "logit bias, repetition 1.3, frequency 0.8, temperature 0.7": SamplingKnobs(
+        temperature=0.7, logit_bias={0: 1.5, 2: -1}, repetition_penalty=1.3, frequency_penalty=0.8
+    ),
+    "banned token 3, presence 1, top-k 2": SamplingKnobs(banned_tokens=(3,), presence_penalty=1, top_k=2),
+    "presence 1.5, top-p 0.72": SamplingKnobs(presence_penalty=1.5, top_p="0.72"),
+    "repetition 1.5, min-p 0.32": SamplingKnobs(repetition_penalty=1.5, min_p="0.32"),
+    "minimum 2, top-k 3": SamplingKnobs(min_tokens=2, top_k=3),
+    "temperature 0, presence 1.5": SamplingKnobs(temperature=0, presence_penalty=1.5),
+    "temperature 0, logit bias, banned token 1": SamplingKnobs(
+        temperature=0, logit_bias={0: 1.5, 2: -1}, banned_tokens=(1,)
+    ),
 }
 # What ends an output, on the pair `context`: one token is an end token, several are a stop sequence.
-MINIMUM_STOPS: tuple[tuple[int, ...], ...] = ((1,), (0, 3))  # where a minimum of tokens holds them back
+PROMPT = (3, 2)  # with an end token in it, and the beginning of a sequence at its end
 STOPS: dict[str, tuple[tuple[int, ...], ...]] = {
     "several end tokens": ((1,), (3,)),
-    "across loops": ((0, 2), (3, 3), (1, 0, 2)),
+    "across loops": ((0, 2), (3, 3), (1, 2, 0)),
     "begun in the prompt": ((2, 0), (0, 1)),
     "an end token and a sequence": ((1,), (0, 3)),
 }
+REPEATS = (1, 0, 1, 2)  # a prompt in which a token is there twice: what looks back must see it, and count it right
+MINIMUM_STOPS: tuple[tuple[int, ...], ...] = ((1,), (3,), (0, 2))  # where a minimum of tokens holds them back
+OVERLAPPING = ((0, 0, 1), (1, 0, 1, 0))  # to follow them a matcher must fall back to a shorter beginning
 
 BLOCK = ("next-token-identity", "block-length", "support", "block-law", "token-count", "acceptance")
 MERGED = ("next-token-identity", "block-length", "support", "token-count", "acceptance")
@@ -63,7 +78,6 @@ KNOBBED_PAIRS = ("context", "random-logits")
 SMOKE_PAIRS = ("context", "exact-zeros", "wide-residual", "g3")
 WIDE_PAIRS = ("random-logits-wide", "random-logits-large", "ngram-characters", "ngram-words")
 LARGE_CALLS = 20_000
-REPEATS = (2, 0, 2)  # a prompt in which a token is there twice: what looks back must see it, and count it right
 PROMPT_LENGTH = 3  # of the text itself, so that an n-gram model starts with a full context
 
 
@@ -134,8 +148,8 @@ def _proofs(text: str | Path | None) -> Iterator[Cell]:
                 scenario = Scenario(_floats(name), lookahead, setting, max_new_tokens=length, stop=stop)
                 yield Cell(scenario, PROVE, proofs, knobs, smoke=name == "context")
     for stop in STOPS.values():
-        ends = Scenario(_floats("context"), 2, prompt=(2,), max_new_tokens=4, stop=stop)
-        yield Cell(ends, PROVE, ("exact-equality",))
+        ends = Scenario(_floats("context"), 2, prompt=PROMPT, max_new_tokens=4, stop=stop)
+        yield Cell(ends, PROVE, ("exact-equality",), smoke=True)
     for pair in _text_pairs(text).values():
         yield Cell(Scenario(pair, 2, prompt=_prompt(pair)), PROVE, ("state-certificate",), smoke=pair.vocabulary == 4)
 
@@ -162,11 +176,11 @@ def _lookaheads() -> Iterator[Cell]:
 
 
 def _knobs() -> Iterator[Cell]:
-    """Every knob, turned by the implementation in both models."""
+    """Every knob, turned by the implementation in both models; without an output there is no minimum of it."""
     for name in KNOBBED_PAIRS:
         pair = _floats(name)
         for knobs, setting in KNOBS.items():
-            if setting != PLAIN:
+            if setting != PLAIN and not setting.min_tokens:
                 prompt = REPEATS if setting.looks_back else ()
                 scenario = Scenario(pair, LOOKAHEAD[pair.vocabulary], setting, prompt)
                 properties = GREEDY if setting.temperature == 0 else KNOBBED
@@ -181,7 +195,7 @@ def _texts(text: str | Path | None) -> Iterator[Cell]:
     """Models of a real text: folded to a full tree, and with whole vocabularies by the transform."""
     pairs = _text_pairs(text)
     folded = pairs["ngram-folded"]
-    looking_back = "repetition 1.3, frequency 0.8, temperature 0.7"
+    looking_back = "logit bias, repetition 1.3, frequency 0.8, temperature 0.7"
     for knobs in ("plain", "temperature 0.7", looking_back):
         scenario = Scenario(folded, 3, KNOBS[knobs], prompt=_prompt(folded))
         properties = BLOCK if knobs == "plain" else KNOBBED
@@ -222,19 +236,20 @@ def _outputs() -> Iterator[Cell]:
             ends = ((3,),) if setting.temperature == 1.5 else ()
             scenario = Scenario(_floats("context"), 1, setting, prompt=(2,), max_new_tokens=3, stop=ends)
             properties = ("greedy", *OUTPUT) if setting.temperature == 0 else OUTPUT
-            yield Cell(scenario, GENERATE, properties, knobs, smoke=knobs == "temperature 0.7")
+            in_smoke = setting.top_k == 3 or knobs == "temperature 0.7"
+            yield Cell(scenario, GENERATE, properties, knobs, smoke=in_smoke)
     for name, length in (("context", 4), ("random-logits", 3)):
         for knobs, setting in KNOBS.items():
             if setting.looks_back:
-                stop = MINIMUM_STOPS if setting.min_tokens else ()
-                scenario = Scenario(_floats(name), length - 2, setting, REPEATS, length, stop)
                 properties = ("greedy", *OUTPUT) if setting.temperature == 0 else OUTPUT
-                yield Cell(scenario, GENERATE, properties, knobs, smoke=name == "context")
+                for stop in (MINIMUM_STOPS, MINIMUM_STOPS[:2]) if setting.min_tokens else ((),):
+                    scenario = Scenario(_floats(name), length - 2, setting, REPEATS, length, stop)
+                    yield Cell(scenario, GENERATE, properties, knobs, smoke=name == "context")
     for stop in STOPS.values():
-        scenario = Scenario(_floats("context"), 2, prompt=(2,), max_new_tokens=4, stop=stop)
+        scenario = Scenario(_floats("context"), 2, prompt=PROMPT, max_new_tokens=4, stop=stop)
         yield Cell(scenario, GENERATE, OUTPUT, smoke=True)
-    runs = Scenario(_floats("second-order"), 2, prompt=(1, 0), max_new_tokens=8, stop=((0, 1, 1), (1, 0, 1, 0)))
-    yield Cell(runs, GENERATE, OUTPUT)
+    runs = Scenario(_floats("second-order"), 2, prompt=(1, 0), max_new_tokens=8, stop=OVERLAPPING)
+    yield Cell(runs, GENERATE, OUTPUT, smoke=True)
 
 
 def _examinations() -> Iterator[Cell]:

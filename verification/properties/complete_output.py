@@ -52,7 +52,7 @@ def ends_where_it_must(scenario: Scenario) -> DeterministicJudge:
     def wrong(tokens: Ints) -> NDArray[np.bool_]:
         stops = stops_at(tokens, scenario)
         past_a_stop = (np.cumsum(stops, axis=1) - stops > 0) & (tokens != NOTHING)
-        short = (tokens[:, -1] == NOTHING) & ~stops.any(axis=1)
+        short = (tokens[:, scenario.max_new_tokens - 1] == NOTHING) & ~stops.any(axis=1)
         return np.asarray(malformed_tokens(tokens, scenario.vocabulary) | past_a_stop.any(axis=1) | short)
 
     unless = f", not among the first {scenario.knobs.min_tokens} tokens," if scenario.knobs.min_tokens else ""
