@@ -86,7 +86,8 @@ def check(
 
     With an ``executor`` the cells are spread over its workers, and the findings are the same; for one of processes the
     implementation must be one that can be loaded by its name. ``progress`` is called with the part that is done, 0 to
-    1, and with what was done last. After an interrupt (Ctrl-C) what is not yet known is inconclusive.
+    1, and with what was done last. After an interrupt (Ctrl-C) what is not yet known is inconclusive; cells that have
+    not begun stay with the executor, which ``executor.shutdown(cancel_futures=True)`` ends.
 
     Raises
     ------
@@ -105,8 +106,8 @@ def check(
     known: dict[int, list[Finding]] = {}
     missing = ""
     try:
-        for number, found in run.of_all(jobs, executor):
-            known[number], job = found, jobs[number]
+        for number in run.find(jobs, known, executor):
+            job = jobs[number]
             progress(len(known) / len(jobs), f"{job.scenario.pair.name}, {job.label}, K = {job.scenario.lookahead}")
     except KeyboardInterrupt:  # what is known so far is worth something
         missing = INTERRUPTED
@@ -210,17 +211,21 @@ class _Run:
     seed: int
     text: str | Path | None
 
-    def of_all(self, jobs: dict[int, Cell], executor: Executor | None) -> Iterator[tuple[int, list[Finding]]]:
-        """Yield the findings of each cell with its number: in order, or with an executor whichever is done first."""
+    def find(self, jobs: dict[int, Cell], known: dict[int, list[Finding]], executor: Executor | None) -> Iterator[int]:
+        """Fill in what is known, by the number of a cell; yield the number: in order, or whichever is done first."""
         if executor is None:
-            yield from ((number, self.findings(job)) for number, job in jobs.items())
+            for number, job in jobs.items():
+                known[number] = self.findings(job)
+                yield number
             return
         futures = {executor.submit(self.findings_at, number, job.properties): number for number, job in jobs.items()}
         try:
-            yield from ((futures[future], future.result()) for future in as_completed(futures))
-        finally:
-            for future in futures:
-                future.cancel()
+            for future in as_completed(futures):
+                known[futures[future]] = future.result()
+                yield futures[future]
+        finally:  # after an interrupt more may be done than was told of
+            done = [future for future in futures if future.done() and not future.cancelled()]
+            known |= {futures[future]: future.result() for future in done if future.exception() is None}
 
     def findings_at(self, number: int, properties: tuple[str, ...]) -> list[Finding]:
         """Return the findings of one cell of the matrix, which each worker makes for itself."""

@@ -16,7 +16,7 @@ import refspec.law
 import refspec.rejection
 import toy_models
 from toy_models import get_pair, pair_names, text_pairs
-from verification.cli import command
+from verification.commands.group import command
 from verification.properties import PROPERTIES
 from verification.runner import BUDGETS
 

@@ -123,6 +123,69 @@ def test_control_c(module, here, jobs, whom):
     """From a terminal the workers get the signal too; from a service the process alone gets it."""
     module("slow_sampler", SLOW)
     arguments = ["check", "slow_sampler:Slow", "--budget", "smoke", "--jobs", str(jobs), "--json", "out.json"]
+    returncode, printed, complained = interrupted_once_begun(arguments, here, os.killpg if whom == "group" else os.kill)
+    assert (returncode, complained) == (2, "")
+    assert "Interrupted after " in printed.splitlines()[-1]
+    found = json.loads((here / "out.json").read_text(encoding="utf-8"))
+    assert (found["verdict"], found["interrupted"]) == (INCONCLUSIVE, True)
+    assert {HOLDS, INCONCLUSIVE} <= {finding["status"] for finding in found["findings"]}
+
+
+SLOW_IMPORT = """
+    import time
+    from pathlib import Path
+
+    Path("begun").touch()
+    time.sleep(300)
+"""
+SLOW_START = """
+    import os, time
+    from pathlib import Path
+
+    if "BEGUN" in os.environ:  # in a process that was started by the first
+        Path("begun").touch()
+        time.sleep(2)
+    os.environ["BEGUN"] = "yes"
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs process groups and their signals")
+@pytest.mark.parametrize(
+    ("name", "code", "complaint"),
+    [
+        ("scipy", SLOW_IMPORT, "refspec: interrupted\n"),  # while the first process imports what it needs
+        ("sitecustomize", SLOW_START, ""),  # while the workers begin
+    ],
+)
+def test_control_c_before_the_work_has_begun(module, here, monkeypatch, name, code, complaint):
+    module(name, code)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(here), *sys.path]))
+    arguments = ["check", "--budget", "smoke", "--jobs", "2", "--json", "out.json"]
+    returncode, printed, complained = interrupted_once_begun(arguments, here, os.killpg)
+    assert (returncode, complained) == (2, complaint)
+    if not complaint:
+        assert "Interrupted after " in printed.splitlines()[-1]
+        assert json.loads((here / "out.json").read_text(encoding="utf-8"))["interrupted"]
+
+
+def test_what_is_done_when_the_interrupt_comes_is_kept():
+    """All cells are done before the second is told of."""
+    told = []
+
+    def progress(done, what):
+        told.append(what)
+        if len(told) == 2:
+            executor.shutdown(wait=True)
+            raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(2) as executor:
+        adapter = Implementation(Reference(), "tested")
+        result = check(adapter, budget=BUDGETS["smoke"], selection=SMALL, executor=executor, progress=progress)
+    assert (result.interrupted, result.verdict) == (True, HOLDS)
+
+
+def interrupted_once_begun(arguments, here, send):
+    """Run the command, send the signal a second after the file ``begun`` is there; no process may be left behind."""
     with subprocess.Popen(  # noqa: S603
         REFSPEC + arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
@@ -130,14 +193,10 @@ def test_control_c(module, here, jobs, whom):
             assert process.poll() is None
             time.sleep(0.05)
         time.sleep(1)
-        (os.killpg if whom == "group" else os.kill)(process.pid, signal.SIGINT)
+        send(process.pid, signal.SIGINT)
         printed, complained = process.communicate(timeout=60)
-    assert (process.returncode, complained) == (2, "")
-    assert "Interrupted after " in printed.splitlines()[-1]
-    found = json.loads((here / "out.json").read_text(encoding="utf-8"))
-    assert (found["verdict"], found["interrupted"]) == (INCONCLUSIVE, True)
-    assert {HOLDS, INCONCLUSIVE} <= {finding["status"] for finding in found["findings"]}
     assert gone(process.pid)
+    return process.returncode, printed, complained
 
 
 def gone(group):

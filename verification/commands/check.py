@@ -75,11 +75,12 @@ def check_command(
             seed=secrets.randbits(32) if vary_seed else seed,
             progress=lambda done, what: bar.update(task, completed=done, description=what),
         )
+        if result.interrupted:
+            signal(SIGINT, SIG_IGN)  # what is known is told, however often the key is pressed
+            _stop_workers()
     show(result, Console(), _rerun(target, budget, text, alpha))
     if json_file is not None:
         json_file.write_text(as_json(result) + "\n", encoding="utf-8")
-    if result.interrupted:
-        _stop_workers()
     sys.exit(EXIT_INTERRUPTED if result.interrupted else EXIT_CODES[result.verdict])
 
 
@@ -90,11 +91,12 @@ def _workers(jobs: int) -> Iterator[Executor | None]:
         yield None
         return
     spawn = get_context("spawn")
-    executor = ProcessPoolExecutor(jobs, mp_context=spawn, initializer=signal, initargs=(SIGINT, SIG_IGN))
-    try:
+    with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=signal, initargs=(SIGINT, SIG_IGN)) as executor:
+        before = signal(SIGINT, SIG_IGN)  # most systems pass it on to the workers, each started by a first task
+        for _ in range(jobs):
+            executor.submit(int)
+        signal(SIGINT, before)
         yield executor
-    finally:
-        executor.shutdown(wait=False, cancel_futures=True)
 
 
 def _stop_workers() -> None:
