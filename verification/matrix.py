@@ -44,21 +44,21 @@ KNOBS: dict[str, SamplingKnobs] = {
     "banned token 3, presence 1, top-k 2": SamplingKnobs(banned_tokens=(3,), presence_penalty=1, top_k=2),
     "presence 1.5, top-p 0.72": SamplingKnobs(presence_penalty=1.5, top_p="0.72"),
     "repetition 1.5, min-p 0.32": SamplingKnobs(repetition_penalty=1.5, min_p="0.32"),
-    "minimum 2, top-k 3": SamplingKnobs(min_tokens=2, top_k=3),
+    "minimum 2, top-p 0.76": SamplingKnobs(min_tokens=2, top_p="0.76"),
     "temperature 0, presence 1.5": SamplingKnobs(temperature=0, presence_penalty=1.5),
-    "temperature 0, logit bias, banned token 1": SamplingKnobs(
-        temperature=0, logit_bias={0: 1.5, 2: -1}, banned_tokens=(1,)
+    "temperature 0, logit bias, banned token 3": SamplingKnobs(
+        temperature=0, logit_bias={0: -1, 2: 2}, banned_tokens=(3,)
     ),
 }
 # What ends an output, on the pair `context`: one token is an end token, several are a stop sequence.
-PROMPT = (3, 2)  # with an end token in it, and the beginning of a sequence at its end
+PROMPT = (2, 3)  # its last token ends an output, or begins a sequence that does
 STOPS: dict[str, tuple[tuple[int, ...], ...]] = {
     "several end tokens": ((1,), (3,)),
     "across loops": ((0, 2), (3, 3), (1, 2, 0)),
-    "begun in the prompt": ((2, 0), (0, 1)),
+    "begun in the prompt": ((3, 0), (0, 1)),
     "an end token and a sequence": ((1,), (0, 3)),
 }
-REPEATS = (1, 0, 1, 2)  # a prompt in which a token is there twice: what looks back must see it, and count it right
+REPEATS = (0, 1, 1, 2)  # a prompt in which a token is there twice: what looks back must see it, and count it right
 MINIMUM_STOPS: tuple[tuple[int, ...], ...] = ((1,), (3,), (0, 2))  # where a minimum of tokens holds them back
 OVERLAPPING = ((0, 0, 1), (1, 0, 1, 0))  # to follow them a matcher must fall back to a shorter beginning
 
@@ -244,7 +244,8 @@ def _outputs() -> Iterator[Cell]:
                 properties = ("greedy", *OUTPUT) if setting.temperature == 0 else OUTPUT
                 for stop in (MINIMUM_STOPS, MINIMUM_STOPS[:2]) if setting.min_tokens else ((),):
                     scenario = Scenario(_floats(name), length - 2, setting, REPEATS, length, stop)
-                    yield Cell(scenario, GENERATE, properties, knobs, smoke=name == "context")
+                    smoke = name == "context" or setting.min_tokens > 0
+                    yield Cell(scenario, GENERATE, properties, knobs, smoke=smoke)
     for stop in STOPS.values():
         scenario = Scenario(_floats("context"), 2, prompt=PROMPT, max_new_tokens=4, stop=stop)
         yield Cell(scenario, GENERATE, OUTPUT, smoke=True)
