@@ -5,7 +5,7 @@ from collections.abc import Collection, Hashable, Sequence
 from refspec.chance import TOKEN, Chance, as_chance
 from refspec.distribution import as_tokens
 from refspec.history import History, Tokens
-from refspec.knobs import PLAIN, SamplingKnobs
+from refspec.knobs import PLAIN, SamplingKnobs, as_knobs
 from refspec.model import LanguageModel, next_rows
 from refspec.stopping import as_stopping
 
@@ -27,7 +27,7 @@ def generate(
     stopping = as_stopping(
         end_tokens=end_tokens,
         stop_sequences=stop_sequences,
-        min_tokens=knobs.min_tokens,
+        min_tokens=as_knobs(knobs).min_tokens,
         max_new_tokens=max_new_tokens,
         vocabulary=target.vocabulary,
     )

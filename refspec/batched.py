@@ -215,6 +215,7 @@ def speculative_step(
     drafted [B]: how many tokens each chain drafts, at most K. Returns the emitted tokens [B, K+1].
     """
     lookahead = uniforms.shape[1] // 2
+    _refuse_shape(uniforms, "uniforms", (len(target_states), 2 * lookahead + 1))
     draft_u, accept_u, final_u = uniforms[:, :lookahead], uniforms[:, lookahead:-1], uniforms[:, -1]
     tokens, visited = propose(draft, draft_states, draft_u, drafted)
     _refuse_fractions(target.rows, "a table of fractions")
@@ -238,22 +239,16 @@ def generate(
     uniforms: Callable[[Ints], Floats],
     end_tokens: Collection[int] = (),
     stop_sequences: Collection[Sequence[int]] = (),
-    min_tokens: int = 0,
 ) -> Ints:
     """Continue B prompts, of any lengths, that both tables start from; as ``refspec.speculative.generate`` on each.
 
     ``uniforms(chains)`` returns [len(chains), 2K+1] for the next loop of those chains, as ``speculative_step``
-    takes them. ``max_new_tokens`` is one cap, or [B]. ``min_tokens`` is that of the knobs of the tables. Returns the
-    new tokens [B, the largest cap], -1 after the last.
+    takes them. ``max_new_tokens`` is one cap, or [B]. The knobs are those that the tables were compiled with, and so is
+    ``min_tokens``. Returns the new tokens [B, the largest cap], -1 after the last.
     """
+    as_count(lookahead, name="lookahead")
     outputs = _Outputs(_caps(max_new_tokens, len(prompts)))
-    stopping = as_stopping(
-        end_tokens=end_tokens,
-        stop_sequences=stop_sequences,
-        min_tokens=min_tokens,
-        max_new_tokens=outputs.tokens.shape[1],
-        vocabulary=target.vocabulary,
-    )
+    stopping = _stopping(target, end_tokens, stop_sequences, outputs.tokens.shape[1])
     target_states, draft_states = start_states(target, prompts), start_states(draft, prompts)
     chains = np.flatnonzero(outputs.caps > 0)
     while len(chains):
@@ -262,7 +257,7 @@ def generate(
             draft=draft,
             target_states=target_states[chains],
             draft_states=draft_states[chains],
-            uniforms=uniforms(chains),
+            uniforms=_checked_uniforms(uniforms(chains), "uniforms", (len(chains), 2 * lookahead + 1)),
             drafted=outputs.drafted(chains, lookahead),
         )
         block, going_on = outputs.take(chains, block, stopping)
@@ -270,6 +265,23 @@ def generate(
         target_states[chains] = follow(target, target_states[chains], block)[:, -1]
         draft_states[chains] = follow(draft, draft_states[chains], block)[:, -1]
     return outputs.tokens
+
+
+def _stopping(
+    target: Table, end_tokens: Collection[int], stop_sequences: Collection[Sequence[int]], longest: int
+) -> Stopping:
+    """Return what ends an output, or refuse end tokens that are not those which the target's minimum bans."""
+    stopping = as_stopping(
+        end_tokens=end_tokens,
+        stop_sequences=stop_sequences,
+        min_tokens=target.min_tokens,
+        max_new_tokens=longest,
+        vocabulary=target.vocabulary,
+    )
+    ends = stopping.end_tokens
+    if target.min_tokens and set(ends) != set(target.end_tokens):
+        raise ValueError(f"end tokens {ends}: the target's table bans {target.end_tokens} below its minimum")
+    return stopping
 
 
 class _Outputs:
@@ -294,8 +306,8 @@ class _Outputs:
 
 
 def _caps(max_new_tokens: int | Sequence[int], chains: int) -> Ints:
-    given = np.atleast_1d(np.asarray(max_new_tokens)).tolist()
-    caps = np.array([as_count(cap, name="max_new_tokens") for cap in given], dtype=np.intp)
+    given = [max_new_tokens] if np.ndim(max_new_tokens) == 0 else list(max_new_tokens)  # type: ignore[arg-type]
+    caps = np.array([as_count(cap, name="max_new_tokens") for cap in given], dtype=np.intp)  # type: ignore[arg-type]
     if len(caps) not in (1, chains):
         raise ValueError(f"max_new_tokens: {len(caps)} caps for {chains} prompts; expected one, or one for each")
     return np.array(np.broadcast_to(caps, (chains,)))

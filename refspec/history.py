@@ -25,6 +25,10 @@ class History:
     output: Tokens = ()
     end_tokens: Tokens = ()
 
+    def __post_init__(self) -> None:
+        for name in ("prompt", "output", "end_tokens"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
     @property
     def tokens(self) -> Tokens:
         """Everything a model reads."""

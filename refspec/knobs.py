@@ -9,7 +9,7 @@ On fractions bans, all truncations, and temperature 0 and 1/n (a power) are exac
 """
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Rational
@@ -85,7 +85,7 @@ class SamplingKnobs:
 
     def _set_tokens(self) -> None:
         """Keep collections as sorted tuples, so that equal knobs are equal and can be the key of a table."""
-        bias = dict(self.logit_bias)
+        bias = _as_pairs(self.logit_bias)
         tokens = _as_token_ids(bias, "logit_bias")
         values = tuple((token, _as_finite(bias[token], f"logit_bias of token {token}")) for token in tokens)
         object.__setattr__(self, "logit_bias", values)
@@ -122,6 +122,8 @@ class SamplingKnobs:
                     the value
         TypeError   a knob that has no exact value on fractions, or logits that are fractions
         """
+        if not isinstance(history, History):
+            raise TypeError(f"history: {history!r}; expected a History")
         numbers, kind = self._penalised(_checked(scores, kind), kind, history)
         weights = tempered(numbers, self.temperature, kind=kind)
         if self.top_k is not None:
@@ -183,14 +185,33 @@ def _as_finite(value: Any, name: str) -> Any:
     return number
 
 
+def _as_pairs(bias: Any) -> dict[int, Value]:
+    """Return a bias as a dictionary, also one that was given as pairs; a token named twice is refused."""
+    expected = "{token: what is added to its logit}"
+    try:
+        pairs = dict(bias)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"logit_bias: {bias!r}; expected {expected}") from error
+    _refuse_unless(len(pairs) == len(bias), "logit_bias", bias, f"{expected}, each token once")
+    return pairs
+
+
 def _as_token_ids(tokens: Collection[int], name: str) -> tuple[int, ...]:
     """Return token ids in ascending order; whether the vocabulary has them is seen with the scores."""
+    _refuse_unless(isinstance(tokens, Iterable), name, tokens, "token ids")
     return tuple(sorted({as_count(token, name=name) for token in tokens}))
 
 
 def _refuse_unless(holds: bool, name: str, value: Any, expected: str) -> None:
     if not holds:
         raise ValueError(f"{name}: {value!r}; expected {expected}")
+
+
+def as_knobs(knobs: Any, *, name: str = "knobs") -> SamplingKnobs:
+    """Return the knobs, or refuse what is none."""
+    if not isinstance(knobs, SamplingKnobs):
+        raise TypeError(f"{name}: {knobs!r}; expected SamplingKnobs")
+    return knobs
 
 
 PLAIN = SamplingKnobs()

@@ -8,7 +8,7 @@ import numpy as np
 
 from refspec.distribution import Row, Rows
 from refspec.history import History, Tokens
-from refspec.knobs import PLAIN, SamplingKnobs
+from refspec.knobs import PLAIN, SamplingKnobs, as_knobs
 from refspec.truncation import normalised
 
 
@@ -42,8 +42,7 @@ def next_rows(
     The knobs see at each position the history that it really has: what was there, and the continuation before it.
     A bare ``prefix`` is all prompt.
     """
-    if not isinstance(knobs, SamplingKnobs):
-        raise TypeError(f"knobs: {knobs!r}; expected SamplingKnobs")
+    knobs = as_knobs(knobs)
     history = prefix if isinstance(prefix, History) else History(prompt=prefix)
     scores = np.asarray(model.score(history.tokens, continuation))
     expected = (len(continuation) + 1, model.vocabulary)

@@ -19,7 +19,7 @@ def ban(scores: Row, tokens: Tokens, *, kind: str) -> Row:  # [V] -> [V]
     """Return the scores with the tokens out of reach: a logit of -inf, a weight of 0. Refuses to ban all."""
     banned = scores.copy()
     for token in tokens:
-        banned[_within(token, scores)] = -np.inf if kind == "logits" else scores[token] * 0
+        banned[_within(token, scores)] = -np.inf if kind == "logits" else scores[0] * 0  # of the sort of the scores
     check = as_logits if kind == "logits" else as_weights
     return check(banned, name=f"{kind} without the banned tokens {tokens}")
 

@@ -15,7 +15,7 @@ from refspec.block import Block
 from refspec.chance import DRAFT, Chance, as_chance
 from refspec.distribution import Row, Rows, as_count, as_step, as_tokens, refuse_mixture
 from refspec.history import History, Tokens, as_history
-from refspec.knobs import PLAIN, SamplingKnobs
+from refspec.knobs import PLAIN, SamplingKnobs, as_knobs
 from refspec.model import LanguageModel, common_vocabulary, next_rows
 from refspec.rejection import keep_or_replace
 from refspec.stopping import Stopping, as_stopping
@@ -161,11 +161,12 @@ def as_generation(*, prompt: Sequence[int], max_new_tokens: int, **asked: Any) -
     stopping = as_stopping(
         end_tokens=asked.pop("end_tokens"),
         stop_sequences=asked.pop("stop_sequences"),
-        min_tokens=asked["knobs"].min_tokens,
+        min_tokens=as_knobs(asked["knobs"]).min_tokens,
         max_new_tokens=max_new_tokens,
         vocabulary=vocabulary,
     )
-    draft_knobs = asked.pop("draft_knobs") or asked["knobs"]
+    draft_knobs = asked.pop("draft_knobs")
+    draft_knobs = asked["knobs"] if draft_knobs is None else as_knobs(draft_knobs, name="draft_knobs")
     start = History(prompt, end_tokens=stopping.end_tokens)
     return Generation(**asked, draft_knobs=draft_knobs, start=start, stopping=stopping)
 

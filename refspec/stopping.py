@@ -66,5 +66,5 @@ def as_stopping(
     if () in sequences:
         raise ValueError(f"stop_sequences[{sequences.index(())}]: empty; expected one token id or more")
     singles = ((token,) for token in ends)
-    cap = as_count(max_new_tokens, name="max_new_tokens")
-    return Stopping(tuple(dict.fromkeys([*singles, *sequences])), min_tokens, cap)
+    least, cap = as_count(min_tokens, name="min_tokens"), as_count(max_new_tokens, name="max_new_tokens")
+    return Stopping(tuple(dict.fromkeys([*singles, *sequences])), least, cap)

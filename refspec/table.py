@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from refspec.distribution import Rows, as_tokens
+from refspec.distribution import Rows, as_count, as_tokens
 from refspec.history import History, Tokens
 from refspec.knobs import PLAIN, SamplingKnobs
 from refspec.model import LanguageModel, next_rows
@@ -25,11 +25,15 @@ class Table:
     rows        [S, V]  the row of each state, as the clear code computes it
     successors  [S, V]  the state after a token; ``UNKNOWN`` beyond the depth of the table
     starts      {prompt: state}
+    end_tokens  those that ``min_tokens`` bans in these rows
+    min_tokens  of the knobs
     """
 
     rows: Rows
     successors: NDArray[np.intp]
     starts: dict[Tokens, int]
+    end_tokens: Tokens
+    min_tokens: int
 
     @property
     def vocabulary(self) -> int:
@@ -41,7 +45,7 @@ def compile_table(
     *,
     prompts: Sequence[Sequence[int]] = ((),),
     knobs: SamplingKnobs = PLAIN,
-    end_tokens: Tokens = (),
+    end_tokens: Sequence[int] = (),
     depth: int | None = None,
     max_states: int = 20_000,
 ) -> Table:
@@ -56,6 +60,8 @@ def compile_table(
     """
     if not prompts:
         raise ValueError("prompts: none; expected one or more, () for the beginning of a text")
+    ends = as_tokens(end_tokens, vocabulary=model.vocabulary, name="end_tokens")
+    depth = None if depth is None else as_count(depth, name="depth")
     found: list[History] = []
     states: dict[Hashable, int] = {}
 
@@ -71,7 +77,7 @@ def compile_table(
         return states[key]
 
     checked = [as_tokens(prompt, vocabulary=model.vocabulary, name="prompt") for prompt in prompts]
-    starts = {prompt: state(History(prompt, end_tokens=end_tokens)) for prompt in checked}
+    starts = {prompt: state(History(prompt, end_tokens=ends)) for prompt in checked}
     successors = [[state(history.then((token,))) for token in range(model.vocabulary)] for history in found]  # grows
     rows = np.concatenate([next_rows(model, history, knobs=knobs) for history in found])
-    return Table(rows, np.array(successors, dtype=np.intp), starts)
+    return Table(rows, np.array(successors, dtype=np.intp), starts, ends, knobs.min_tokens)

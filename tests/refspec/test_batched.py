@@ -214,7 +214,6 @@ def generate_both(target, draft, prompts, uniforms, lookahead, knobs, draft_knob
         lookahead=lookahead,
         max_new_tokens=max_new_tokens,
         uniforms=next_uniforms,
-        min_tokens=knobs.min_tokens,
         **stops,
     )
     assert fast.shape == (len(prompts), max(caps))
@@ -310,7 +309,14 @@ def halves(chains):
         ({"max_new_tokens": [1, 2, 3]}, "max_new_tokens: 3 caps for 2 prompts"),
         ({"max_new_tokens": [1, -2]}, "max_new_tokens: -2"),
         ({"max_new_tokens": 9}, "beyond the depth of its table"),
+        ({"max_new_tokens": [True, 2]}, "max_new_tokens: True is not an integer"),
         ({"stop_sequences": [()]}, "stop_sequences[0]: empty"),
+        ({"lookahead": -1}, "lookahead: -1 is negative"),
+        ({"lookahead": 1.5}, "lookahead: 1.5 is not an integer"),
+        ({"lookahead": 1}, "uniforms: shape (2, 5); expected (2, 3)"),
+        ({"uniforms": lambda chains: halves(chains)[:, 1:]}, "uniforms: shape (2, 4); expected (2, 5)"),
+        ({"uniforms": lambda chains: halves(chains) * 2}, "uniforms[0, 0]: 1.0; expected 0 <= u < 1"),
+        ({"uniforms": lambda chains: halves(chains) * np.nan}, "uniforms[0, 0]: nan; expected 0 <= u < 1"),
     ],
 )
 def test_what_cannot_be_generated_is_refused(asked, message):
@@ -325,6 +331,26 @@ def test_what_cannot_be_generated_is_refused(asked, message):
     assert batched.generate(**tables, **sound).shape == (2, 4)
     with pytest.raises(ValueError, match=re.escape(message)):
         batched.generate(**tables, **sound | asked)
+
+
+def test_ends_that_the_minimum_of_the_target_does_not_ban_are_refused():
+    """They would be drawn before the output has its minimum of tokens."""
+    pair, knobs = get_pair("context").floats, SamplingKnobs(min_tokens=2)
+    tables = {
+        name: compile_table(getattr(pair, name), knobs=knobs, end_tokens=(1,), depth=6) for name in ("target", "draft")
+    }
+    asked = {"prompts": [()], "max_new_tokens": 4, "lookahead": 2, "uniforms": halves}
+    assert batched.generate(**tables, **asked, end_tokens=(1,)).shape == (1, 4)
+    with pytest.raises(ValueError, match=re.escape("end tokens (2,): the target's table bans (1,)")):
+        batched.generate(**tables, **asked, end_tokens=(2,))
+
+
+def test_a_step_with_a_column_of_uniforms_too_few_is_refused():
+    table = compile_table(get_pair("context").floats.target)
+    states = np.zeros(2, dtype=int)
+    asked = {"target": table, "draft": table, "target_states": states, "draft_states": states}
+    with pytest.raises(ValueError, match=re.escape("uniforms: shape (2, 4); expected (2, 5)")):
+        batched.speculative_step(**asked, uniforms=np.full((2, 4), 0.5), drafted=np.full(2, 2))
 
 
 def test_speculative_step_equals_the_clear_code():

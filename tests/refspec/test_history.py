@@ -49,6 +49,17 @@ def test_a_token_that_the_vocabulary_has_not_is_refused_by_its_place(prefix, mes
         as_history(prefix, vocabulary=2)
 
 
+def test_a_history_may_be_made_of_any_sequences():
+    made = History([0], np.array([1, 1]), {2})
+    assert made == History((0,), (1, 1), (2,))
+    assert made.tokens == (0, 1, 1)
+
+
+def test_knobs_take_no_bare_sequence_for_a_history():
+    with pytest.raises(TypeError, match=re.escape("history: (0, 1); expected a History")):
+        HALF.row([1.0, 1.0], kind="weights", history=(0, 1))
+
+
 def test_each_row_of_one_call_sees_the_drafts_before_it():
     rows = next_rows(EVEN, History(prompt=(0,), output=(1,)), (0, 0), knobs=HALF)
     np.testing.assert_allclose(rows, [[2 / 3, 1 / 3], [1 / 2, 1 / 2], [1 / 2, 1 / 2]], rtol=1e-15)

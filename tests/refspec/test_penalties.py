@@ -128,6 +128,12 @@ def test_a_knob_is_the_same_however_its_tokens_are_written():
         ({"frequency_penalty": "often"}, "frequency_penalty: 'often' is not a number"),
         ({"logit_bias": {0: INF}}, "logit_bias of token 0: inf; expected a finite number"),
         ({"logit_bias": {-1: 1}}, "logit_bias"),
+        ({"logit_bias": None}, "logit_bias: None; expected {token: what is added to its logit}"),
+        ({"logit_bias": [1, 2]}, "logit_bias: [1, 2]; expected {token: what is added to its logit}"),
+        ({"logit_bias": "ab"}, "logit_bias: 'ab'; expected {token: what is added to its logit}"),
+        ({"logit_bias": [(1, 2), (1, 3)]}, "logit_bias: [(1, 2), (1, 3)]; expected"),
+        ({"banned_tokens": None}, "banned_tokens: None; expected token ids"),
+        ({"banned_tokens": 3}, "banned_tokens: 3; expected token ids"),
         ({"logit_bias": {0.5: 1}}, "logit_bias"),
         ({"banned_tokens": (-1,)}, "banned_tokens"),
         ({"banned_tokens": "12"}, "banned_tokens"),
@@ -155,6 +161,8 @@ def test_what_the_vocabulary_cannot_follow_is_refused(knobs, history, message):
     """A placeholder of -1 in a history would silently be the last token: vllm-project/vllm PR#30122."""
     with pytest.raises(ValueError, match=re.escape(message)):
         SamplingKnobs(**knobs).row(LOGITS, kind="logits", history=history)
+    with pytest.raises(ValueError, match=re.escape(message.removeprefix("logits "))):
+        SamplingKnobs(**knobs).row(np.exp(LOGITS), kind="weights", history=history)
 
 
 @pytest.mark.parametrize("knobs", [knobs for knobs, _ in BY_HAND])

@@ -429,6 +429,27 @@ def test_the_law_is_the_same_when_no_states_are_shared(name):
     assert shared == single
 
 
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {"draft_knobs": SamplingKnobs(presence_penalty=2)},
+        {"draft_knobs": SamplingKnobs(frequency_penalty=1)},
+        {"knobs": SamplingKnobs(repetition_penalty=2), "draft_knobs": PLAIN},
+        {"knobs": SamplingKnobs(min_tokens=2), "draft_knobs": PLAIN, "end_tokens": (0,)},
+        {"stop_sequences": [(1, 0, 1)]},
+    ],
+)
+def test_blocks_have_one_law_whether_states_are_shared_or_not(knobs):
+    """What one of the models reads of the past tells states apart, also where the tokens have the same law."""
+    pair = get_pair("second-order").floats
+    laws = []
+    for made in (lambda model: model, Unshared):
+        asked = {"target": made(pair.target), "draft": made(pair.draft), "prompt": (1,), "lookahead": 1, **knobs}
+        laws.append(exact_law(lambda chance, asked=asked: generate_blocks(**asked, max_new_tokens=5, chance=chance)))
+    assert laws[0].keys() == laws[1].keys()
+    assert [laws[0][blocks] for blocks in laws[1]] == pytest.approx(list(laws[1].values()), abs=1e-12)
+
+
 @pytest.mark.parametrize("max_new_tokens", range(5))
 @pytest.mark.parametrize("lookahead", [0, 1, 4])
 def test_the_cap_is_reached_and_never_passed(lookahead, max_new_tokens):
@@ -657,6 +678,18 @@ def test_knobs_of_the_draft_that_are_none_are_refused():
     chance = SampledChance(np.random.default_rng(0))
     with pytest.raises(TypeError, match="expected SamplingKnobs"):
         speculative_step(target=pair.target, draft=pair.draft, prefix=(), lookahead=1, chance=chance, draft_knobs={})
+
+
+@pytest.mark.parametrize("given", [{"knobs": None}, {"knobs": {}}, {"draft_knobs": {}}, {"draft_knobs": 0}])
+def test_a_generation_takes_no_other_knobs(given):
+    """Nothing that is false in Python stands for the knobs of the target."""
+    pair, chance = get_pair("context"), SampledChance(np.random.default_rng(0))
+    asked = {"target": pair.target, "prompt": (), "max_new_tokens": 2, "chance": chance}
+    with pytest.raises(TypeError, match=rf"{next(iter(given))}: .*; expected SamplingKnobs"):
+        generate(draft=pair.draft, lookahead=1, **asked, **given)
+    if "knobs" in given:
+        with pytest.raises(TypeError, match=r"knobs: .*; expected SamplingKnobs"):
+            autoregressive.generate(**asked, **given)
 
 
 def test_ragged_draft_rows_are_refused_by_name():

@@ -98,8 +98,7 @@ def test_end_tokens_are_stop_sequences_of_one_token_and_none_is_kept_twice():
         ({"stop_sequences": 2}, "stop_sequences: 2; expected sequences of token ids"),
         ({"stop_sequences": (1, 2)}, "stop_sequences[0]"),
         ({"stop_sequences": ["ab"]}, "stop_sequences[0]"),
-        ({"max_new_tokens": -1}, "max_new_tokens"),
-        ({"max_new_tokens": 2.5}, "max_new_tokens"),
+        *(({name: wrong}, name) for name in ("max_new_tokens", "min_tokens") for wrong in (-1, 2.5, None, True, "2")),
     ],
 )
 def test_a_request_that_cannot_be_followed_is_refused(change, message):
@@ -176,7 +175,7 @@ def test_the_prompt_does_not_begin_a_stop_sequence(prompt):
     assert {len(tokens) for tokens in law} == {2}
 
 
-@pytest.mark.parametrize("stops", [[(0, 2), (3, 3), (1, 0, 2)], [(1,), (0, 3)], [(0, 0)], [(0,), (1,), (3,)]])
+@pytest.mark.parametrize("stops", [[(0, 2), (3, 3)], [(1, 0, 2)], [(1,), (0, 3)], [(0, 0)], [(0,), (1,), (3,)]])
 @pytest.mark.parametrize("lookahead", [1, 2, 3])
 @pytest.mark.parametrize("least", [0, 2])
 def test_the_law_with_stops_is_the_law_of_the_target_alone(stops, lookahead, least):

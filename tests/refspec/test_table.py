@@ -1,5 +1,6 @@
 """A model as two arrays: each state's row, and the state after each token."""
 
+import re
 from itertools import product
 
 import numpy as np
@@ -97,3 +98,17 @@ def test_too_many_states_are_refused():
     with pytest.raises(TooManyStatesError, match="more than 4 states follow the prompts") as caught:
         compile_table(model, max_states=4)
     assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"depth": -1}, "depth: -1 is negative"),
+        ({"depth": 1.5}, "depth: 1.5 is not an integer"),
+        ({"end_tokens": (9,)}, "end_tokens[0]: token 9 is out of range"),
+        ({"end_tokens": None}, "end_tokens: None; expected a sequence of token ids"),
+    ],
+)
+def test_a_table_that_cannot_be_made_is_refused(asked, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        compile_table(get_pair("context").target, **asked)

@@ -83,7 +83,6 @@ class Reference:
             max_new_tokens=max_new_tokens,
             uniforms=lambda chains: next(loops)[chains],
             stop_sequences=stop,
-            min_tokens=knobs.min_tokens,
         )
 
     def _both_tables(self, pair: Pair, *rest: Any) -> tuple[Table, Table]:
