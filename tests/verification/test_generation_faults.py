@@ -12,7 +12,7 @@ from refspec import SamplingKnobs, autoregressive, exact_law
 from toy_models import TabularModel
 from toy_models.pairs import Pair
 from verification.adapters.protocol import Implementation
-from verification.faults import history, stopping
+from verification.faults import history, knobs, stopping
 from verification.faults.generation import Asked, Engine, Place
 from verification.finding import BROKEN, HOLDS
 from verification.runner import BUDGETS, Selection, check
@@ -31,17 +31,28 @@ HISTORY = {  # the wrong history, the pair and the property that shows it
     history.CountedOnce: ("context", "complete-output"),
     history.BonusAlone: ("random-logits", "support"),
 }
-STOPPING = (
-    stopping.PastTheEnd,
-    stopping.WithinALoop,
-    stopping.OneTokenLate,
-    stopping.StopNotReturned,
-    stopping.CapOvershot,
-    stopping.FewerThanAsked,
-    stopping.FirstEndTokenAlone,
-    stopping.PromptCompletesAStop,
-    stopping.BeforeTheMinimum,
-)
+TURNED = {  # the wrong knob, the pair and the property that shows it
+    knobs.GreedyAsTheModelSays: ("random-logits", "greedy"),
+    knobs.NegativePenaltiesIgnored: ("random-logits", "knobs-before-rule"),
+    knobs.PresenceOrFrequency: ("random-logits", "knobs-before-rule"),
+    knobs.FirstBanAlone: ("random-logits", "support"),
+    knobs.FirstEndHeldBack: ("context", "support"),
+    knobs.BiasAfterTemperature: ("random-logits", "knobs-before-rule"),
+    knobs.TruncationOfTheModel: ("random-logits", "knobs-before-rule"),
+}
+STOPPING = {  # the wrong end, and the pair that shows it
+    stopping.PastTheEnd: "context",
+    stopping.WithinALoop: "context",
+    stopping.OneTokenLate: "context",
+    stopping.StopNotReturned: "context",
+    stopping.CapOvershot: "context",
+    stopping.FewerThanAsked: "context",
+    stopping.FirstEndTokenAlone: "context",
+    stopping.PromptCompletesAStop: "context",
+    stopping.BeforeTheMinimum: "context",
+    stopping.PromptEndsTheOutput: "context",
+    stopping.NothingToFallBackOn: "second-order",
+}
 
 
 def verdict(made, *properties, pair="context"):
@@ -56,9 +67,16 @@ def test_a_wrong_history_is_caught(made):
     assert {f.property for f in result.findings if f.status == BROKEN} == {name}
 
 
+@pytest.mark.parametrize("made", TURNED, ids=lambda made: made.__name__)
+def test_a_wrong_knob_is_caught(made):
+    pair, name = TURNED[made]
+    result = verdict(made, name, pair=pair)
+    assert {f.property for f in result.findings if f.status == BROKEN} == {name}
+
+
 @pytest.mark.parametrize("made", STOPPING, ids=lambda made: made.__name__)
 def test_a_wrong_end_is_caught(made):
-    assert verdict(made, "complete-output").verdict == BROKEN
+    assert verdict(made, "complete-output", pair=STOPPING[made]).verdict == BROKEN
 
 
 def test_every_engine_is_tested():
@@ -66,6 +84,7 @@ def test_every_engine_is_tested():
         return {made for made in vars(module).values() if isinstance(made, type) and made.__module__ == module.__name__}
 
     assert made_in(history) == {*HISTORY, history.DraftUnpenalised}
+    assert made_in(knobs) == set(TURNED)
     assert made_in(stopping) == set(STOPPING)
 
 

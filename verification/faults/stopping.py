@@ -80,3 +80,26 @@ class BeforeTheMinimum(Engine):
 
     def stops(self, asked: Asked, output: Tokens) -> bool:
         return ends_with(output, asked.stop)
+
+
+class PromptEndsTheOutput(Engine):
+    """An end token at the end of the prompt counts once there is output."""
+
+    def stops(self, asked: Asked, output: Tokens) -> bool:
+        return super().stops(asked, output) or asked.prompt[-1:] in asked.stop
+
+
+class NothingToFallBackOn(Engine):
+    """A sequence is followed token by token; at a wrong one it begins anew, though its own end may begin it again."""
+
+    def stops(self, asked: Asked, output: Tokens) -> bool:
+        return len(output) > asked.knobs.min_tokens and any(_followed(output, sequence) for sequence in asked.stop)
+
+
+def _followed(output: Tokens, sequence: Tokens) -> bool:
+    found = 0
+    for token in output:
+        found = found + 1 if token == sequence[found] else int(token == sequence[0])
+        if found == len(sequence):
+            return True
+    return False
