@@ -93,6 +93,10 @@ def stop_one_token_short(tokens, asked):
     return tokens
 
 
+def widened(tokens, asked):
+    return np.pad(tokens, ((0, 0), (0, 2)), constant_values=-1)
+
+
 def the_first_for_all(tokens, asked):
     return np.repeat(tokens[:1], len(tokens), axis=0)
 
@@ -276,6 +280,26 @@ def test_a_standard_rule_that_does_not_say_so_is_measured_and_not_judged():
     block_law = next(finding for finding in result.findings if finding.property == "block-law")
     assert (result.verdict, block_law.status) == (HOLDS, NOT_CLAIMED)
     assert "differs" not in block_law.message
+
+
+@pytest.mark.parametrize("door", [Verifying, Drafting, Generating])
+def test_a_reply_may_be_wider_than_it_must(door):
+    """Its last tokens stand where they would; the columns beyond are -1."""
+    wider = replying(door, widened)()
+    selection = Selection(("complete-output", "next-token-identity"), ("context",))
+    assert check(Implementation(wider, "tested"), budget=SMOKE, selection=selection).verdict == HOLDS
+
+
+def test_a_minimum_that_alone_is_claimed_is_asked_for():
+    """Whoever claims no sequence of several tokens is still asked to hold back end tokens."""
+
+    def without_a_minimum(asked):
+        return asked | {"knobs": replace(asked["knobs"], min_tokens=0)}
+
+    made = asking(Generating, without_a_minimum)()
+    made.claims = frozenset({"lossless", "min_tokens"})
+    selection = Selection(("complete-output", "support"), ("context",))
+    assert check(Implementation(made, "tested"), budget=SMOKE, selection=selection).verdict == BROKEN
 
 
 # Judges, directly.
