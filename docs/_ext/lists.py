@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from toy_models import Pair, get_pair, pair_names, text_pairs
-from verification.faults import chain, history, stopping
+from verification.faults import chain, history, knobs, stopping
 from verification.faults.generation import Engine
 from verification.faults.rule import Rule
 from verification.properties import PROPERTIES
@@ -40,7 +40,7 @@ def all_faults() -> list[type]:
     """Return every wrong sampler, in the order of the source; a control that is right says so itself."""
     return [
         found
-        for module in (chain, history, stopping)
+        for module in (chain, knobs, history, stopping)
         for found in vars(module).values()
         if isinstance(found, type) and issubclass(found, Rule | Engine) and found.__module__ == module.__name__
     ]

@@ -70,7 +70,6 @@ CHECK = [
 ]
 LAW = [
     ("law", "PAIR"),
-    ("law context", "--lookahead"),
     ("law contexts --lookahead 2", "no pair 'contexts'"),
     ("law context --lookahead many", "many"),
     ("law context --lookahead -1", "-1"),
