@@ -32,7 +32,7 @@ def runs(line):
     """What a line asks for, type by type and vocabulary by vocabulary: (type, V, row, answer)."""
     types, vocabularies, row, answer, _ = line
     return [
-        (name, int(vocabulary.replace(" ", "")), row, answer)
+        (name, int(vocabulary.replace("\N{NO-BREAK SPACE}", "")), row, answer)
         for name in types.split(", ")
         for vocabulary in vocabularies.split(", ")
     ]
