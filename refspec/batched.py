@@ -61,10 +61,12 @@ def verify_draft(
 
     Parameters
     ----------
-    target_rows : [B, K+1, V]   draft_rows : [B, K, V]
+    target_rows : [B, K+1, V]
+    draft_rows : [B, K, V]
     draft_tokens : [B, K]  a ragged batch pads the end of a draft with -1; a padded row of either model is not
         read, and the bonus row of a draft of k tokens is ``target_rows[b, k]``
-    accept_u : [B, K]   final_u : [B]  uniforms in [0, 1)
+    accept_u : [B, K]  uniforms in [0, 1)
+    final_u : [B]  uniforms in [0, 1)
 
     Returns
     -------
